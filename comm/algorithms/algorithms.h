@@ -1,0 +1,46 @@
+// The list of algorithms. Adding one touches its own pair of files, its test, one line in algorithms.cpp and one section
+// in docs/algorithms.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "comm/schedule/schedule.h"
+
+namespace sluice {
+
+// What a builder is asked for.
+struct AlgorithmRequest {
+  Collective collective = Collective::all_reduce;
+  int ranks = 1;
+  Rank root = 0;
+  Order order = Order::fast;
+  std::optional<Rank> only;  // the one-rank reading
+};
+
+// What an operation costs, for the tuner: time = rounds * latency + sent_bytes / bandwidth + combined_bytes / combine rate.
+// Per rank, the busiest one; `bytes` as in AlgorithmCost's argument.
+struct AlgorithmCost {
+  double rounds = 0;
+  double sent_bytes = 0;      // by the busiest rank
+  double combined_bytes = 0;  // bytes read by combines of the busiest rank
+};
+
+struct Algorithm {
+  std::string_view name;  // "ring"
+  Collective collective;
+  bool canonical;       // offers Order::canonical (proved by the tests, for every rank count that it supports)
+  bool fast;            // offers Order::fast
+  bool uneven;          // right also when blocks have different extents that only their two ends know (v-forms)
+  bool (*supports)(int ranks);
+  Result<Schedule> (*build)(const AlgorithmRequest& request);
+  // `bytes`: the whole message of one rank (all_reduce, broadcast, reduce: count * size; the forms with blocks: the sum of all blocks).
+  AlgorithmCost (*cost)(int ranks, double bytes);
+};
+
+std::span<const Algorithm> all_algorithms();
+const Algorithm* find_algorithm(Collective collective, std::string_view name);
+
+}  // namespace sluice

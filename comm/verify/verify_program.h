@@ -1,0 +1,28 @@
+// Proofs on lowered programs, slice-replicated: deadlock, reading before ready, slot reuse, early release, overwritten
+// direct sources, lost signals, and the collective's post-condition once more.
+//
+//   Argument  ranks are sequential and talk only through FIFO flows with finite credits (a Kahn network), so one
+//             fair run decides deadlock and results for every interleaving. Direct reads are the one exception: a
+//             described message must stay unchanged until released, which is checked for every write of its sender.
+//   Cost      O(actions x slices x P/64).
+#pragma once
+
+#include <span>
+
+#include "base/result.h"
+#include "comm/lower/program.h"
+#include "comm/verify/verify.h"
+
+namespace sluice {
+
+struct ProgramCheck {
+  int slots = 8;     // credits of each flow
+  int slices = 3;    // how many slices are replicated
+  int window = 2;    // slices in flight
+  bool direct = true;  // treat every message that may be described as described
+};
+
+// `programs[r]` is rank r's. Errors name rank, step, action and fault.
+Status verify_programs(std::span<const Program> programs, const ProgramCheck& check);
+
+}  // namespace sluice

@@ -1,0 +1,171 @@
+// The slot ring: what every flow is, on every transport. A sender fills slots in order and commits them; a
+// receiver reads them in place and releases them. The ring's memory is all that an executor touches, so
+// there is no call, virtual or other, into a transport per slot.
+//
+//   shm        one ring in memory that both ranks map; progress() has nothing to move.
+//   tcp, loop  a ring at each end; progress() moves committed slots to the peer's ring and released
+//              counts back.
+//
+//   Room     a sender commits only when fewer than `slots` are unreleased: the ring is its credit.
+//   Threads  one sender and one receiver at a time, each under its endpoint's owner token.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice {
+
+inline constexpr std::size_t kCacheLine = 64;
+
+// Lies in the ring in this form, and crosses the wire so (little endian).
+struct SlotHeader {
+  std::uint32_t digest = 0;  // of the operation (its fingerprint's hash)
+  std::uint32_t bytes = 0;   // payload bytes in the slot, or bytes at the described place
+  std::uint64_t window_offset = kNoWindow;  // kNoWindow: the payload is in the slot; else where in the sender's arena it lies
+
+  static constexpr std::uint64_t kNoWindow = ~std::uint64_t{0};
+  bool described() const { return window_offset != kNoWindow; }
+};
+static_assert(sizeof(SlotHeader) == 16);
+
+struct RingShape {
+  std::uint32_t slots = 8;            // >= 1
+  std::uint32_t slot_bytes = 1 << 16;  // a multiple of kCacheLine
+};
+
+// Start of a ring's memory; headers follow, then slots, each from a cache line border.
+struct RingControl {
+  alignas(kCacheLine) std::atomic<std::uint64_t> tail;  // slots committed. Sender release -> receiver acquire: payload is there
+  alignas(kCacheLine) std::atomic<std::uint64_t> head;  // slots released. Receiver release -> sender acquire: slot is free
+};
+
+std::size_t ring_bytes(RingShape shape);
+
+// Wakes a rank that sleeps on its doorbell. Lies in memory shared by the two ranks, or nowhere (nullptr).
+struct Doorbell {
+  alignas(kCacheLine) std::atomic<std::uint32_t> sleeping;  // 1 while the owner is about to sleep or sleeps
+  std::atomic<std::uint32_t> rings;                          // futex word
+};
+void ring_doorbell_slow(Doorbell& doorbell);  // the futex call
+inline void ring_doorbell(Doorbell* doorbell) {
+  if (doorbell == nullptr) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the sleeper's fence: it sees our slot or we see it sleeping
+  if (doorbell->sleeping.load(std::memory_order_relaxed) != 0) ring_doorbell_slow(*doorbell);
+}
+
+// A view of a ring; the memory belongs to the transport. Copying copies the view.
+class Ring {
+ public:
+  Ring() = default;
+  // `memory`: ring_bytes(shape) bytes at a cache line border, zeroed before first use.
+  Ring(std::byte* memory, RingShape shape);
+
+  RingShape shape() const { return shape_; }
+  RingControl& control() const { return *control_; }
+  SlotHeader& header(std::uint64_t message) const { return headers_[message % shape_.slots]; }
+  std::byte* slot(std::uint64_t message) const { return data_ + (message % shape_.slots) * shape_.slot_bytes; }
+  explicit operator bool() const { return control_ != nullptr; }
+
+ private:
+  RingControl* control_ = nullptr;
+  SlotHeader* headers_ = nullptr;
+  std::byte* data_ = nullptr;
+  RingShape shape_;
+};
+
+// The sending half. Owned by the transport, borrowed by the executor.
+class OutFlow {
+ public:
+  // How many messages can be committed now.
+  std::uint32_t room() {
+    const std::uint64_t used = committed_ - released_;
+    if (used < ring_.shape().slots) return ring_.shape().slots - static_cast<std::uint32_t>(used);
+    released_ = ring_.control().head.load(std::memory_order_acquire);
+    return ring_.shape().slots - static_cast<std::uint32_t>(committed_ - released_);
+  }
+  // The place to write the next message to (slot_bytes bytes). Only with room() > 0.
+  std::byte* reserve() { return ring_.slot(committed_); }
+  void commit(const SlotHeader& header) {
+    ring_.header(committed_) = header;
+    ++committed_;
+    ring_.control().tail.store(committed_, std::memory_order_release);
+    ring_doorbell(peer_doorbell_);
+  }
+  std::uint64_t committed() const { return committed_; }
+  std::uint64_t released() { return released_ = ring_.control().head.load(std::memory_order_acquire); }
+
+  // The offset of [data, data + bytes) in memory that this flow's receiver can read at an address
+  // (a window), or SlotHeader::kNoWindow: then the message must be copied into the slot.
+  std::uint64_t window_offset(const void* data, std::size_t bytes) const {
+    const auto at = reinterpret_cast<std::uintptr_t>(data);
+    const auto base = reinterpret_cast<std::uintptr_t>(window_base_);
+    if (window_base_ == nullptr || at < base || at - base > window_bytes_ || bytes > window_bytes_ - (at - base))
+      return SlotHeader::kNoWindow;
+    return at - base;
+  }
+
+  // For the transport that owns it.
+  void bind(Ring ring, Doorbell* peer_doorbell, const std::byte* window_base, std::size_t window_bytes) {
+    ring_ = ring;
+    peer_doorbell_ = peer_doorbell;
+    window_base_ = window_base;
+    window_bytes_ = window_bytes;
+  }
+  const Ring& ring() const { return ring_; }
+
+ private:
+  Ring ring_;
+  std::uint64_t committed_ = 0;
+  std::uint64_t released_ = 0;
+  Doorbell* peer_doorbell_ = nullptr;
+  const std::byte* window_base_ = nullptr;
+  std::size_t window_bytes_ = 0;
+};
+
+// The receiving half. Until the peer's half is known (`bind`), it simply has no messages.
+class InFlow {
+ public:
+  // True when the `ahead`-th unreleased message is there (0: the oldest).
+  bool ready(std::uint64_t ahead = 0) {
+    if (released_ + ahead < committed_) return true;
+    if (!ring_) return false;
+    committed_ = ring_.control().tail.load(std::memory_order_acquire);
+    return released_ + ahead < committed_;
+  }
+  // Only when ready(ahead).
+  const SlotHeader& header(std::uint64_t ahead = 0) const { return ring_.header(released_ + ahead); }
+  // The payload in place: in the slot, or in the sender's window. nullptr: the described place is outside
+  // the sender's arena, which only a broken or hostile peer says.
+  const std::byte* payload(std::uint64_t ahead = 0) const {
+    const SlotHeader& head = header(ahead);
+    if (!head.described()) return ring_.slot(released_ + ahead);
+    if (head.window_offset > window_bytes_ || head.bytes > window_bytes_ - head.window_offset) return nullptr;
+    return window_base_ + head.window_offset;
+  }
+  void release(std::uint64_t messages = 1) {
+    released_ += messages;
+    ring_.control().head.store(released_, std::memory_order_release);
+    ring_doorbell(peer_doorbell_);
+  }
+  std::uint64_t released() const { return released_; }
+
+  // For the transport that owns it.
+  void bind(Ring ring, Doorbell* peer_doorbell, const std::byte* window_base, std::size_t window_bytes) {
+    ring_ = ring;
+    peer_doorbell_ = peer_doorbell;
+    window_base_ = window_base;
+    window_bytes_ = window_bytes;
+  }
+  const Ring& ring() const { return ring_; }
+
+ private:
+  Ring ring_;
+  std::uint64_t committed_ = 0;
+  std::uint64_t released_ = 0;
+  Doorbell* peer_doorbell_ = nullptr;
+  const std::byte* window_base_ = nullptr;
+  std::size_t window_bytes_ = 0;
+};
+
+}  // namespace sluice

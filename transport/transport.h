@@ -1,0 +1,92 @@
+// The contract of every way that bytes go from rank to rank. Ranks here are world ranks: one transport
+// object serves one rank, for all its communicators.
+//
+//   Flows    a flow is one-directional, ordered, and named by (communicator, lane, channel, sender,
+//            receiver). Opening is local and never blocks; what is committed before the peer opened its
+//            half waits. Both halves must give the same shape.
+//   Links    made lazily: the first open towards a peer asks the Dialer for an authenticated stream,
+//            which arrives later through adopt().
+//   Threads  everything except adopt(), wake() and peer_status() runs under the rank's owner token.
+//   Errors   a broken peer is reported by peer_status() and never stops the flows of others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "base/unique_fd.h"
+#include "transport/slot_ring.h"
+
+namespace sluice {
+
+// Names a flow between two given ranks in one direction. `lane`: smaller is more urgent, which is the order
+// in which a transport serves its flows.
+struct FlowId {
+  std::uint64_t communicator = 0;
+  std::uint8_t lane = 0;
+  std::uint8_t channel = 0;  // kPointToPointChannel: send/recv
+  auto operator<=>(const FlowId&) const = default;
+};
+inline constexpr std::uint8_t kPointToPointChannel = 255;
+
+enum class LinkClass : std::uint8_t { self, loop, shared_memory, tcp };
+std::string_view name(LinkClass link);
+
+struct Capabilities {
+  LinkClass link = LinkClass::loop;
+  bool windows = false;             // a peer reads our arena at an address
+  double latency_seconds = 0;       // of one small message, as the tuner's first guess
+  double bytes_per_second = 0;      // of one flow
+  std::size_t slot_bytes_max = 0;
+};
+
+// Asks for streams to peers. Implemented by the bootstrap; called under the owner token, never blocks.
+class Dialer {
+ public:
+  virtual ~Dialer() = default;
+  // An authenticated, connected stream to `peer` for links of this class is wanted. It is delivered to
+  // Transport::adopt on both sides, or the peer's failure is reported to Transport::fail_peer. Asking twice is harmless.
+  virtual void want_link(Rank peer, LinkClass link) = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual LinkClass link_class() const = 0;
+  virtual Capabilities capabilities(Rank peer) const = 0;
+
+  // Borrowed until close_flows of its communicator. Opening the same flow again gives the same object.
+  // Errors: invalid_argument (shape), out_of_resource (arena), peer_lost.
+  virtual Result<OutFlow*> open_out(Rank peer, FlowId flow, RingShape shape) = 0;
+  virtual Result<InFlow*> open_in(Rank peer, FlowId flow, RingShape shape) = 0;
+  // Forgets all flows of a communicator; messages not yet released are dropped, late ones too.
+  virtual void close_flows(std::uint64_t communicator) = 0;
+
+  // Moves what can be moved without blocking, most urgent lane first. Returns how many slots, credits or
+  // links moved: 0 means there was nothing to do.
+  virtual std::size_t progress() = 0;
+
+  // Sleeps until something may have arrived, wake() was called, or `at_most` passed. May return early.
+  virtual void wait(Nanoseconds at_most) = 0;
+  virtual void wake() = 0;  // any thread
+
+  // ok, or why the link to `peer` is broken (peer_lost, refused). Any thread.
+  virtual Status peer_status(Rank peer) const = 0;
+  // Told by the control plane: no more traffic with this peer. Any thread.
+  virtual void fail_peer(Rank peer, Status why) = 0;
+  // A stream from the Dialer. Any thread; taken up by the next progress().
+  virtual void adopt(Rank peer, UniqueFd stream) = 0;
+
+  // Memory that peers on this transport read at an address; 64-byte aligned, zeroed the first time. nullptr: this transport
+  // has no windows or its arena is full.
+  virtual void* allocate_window(std::size_t bytes) = 0;
+  virtual void free_window(void* memory) = 0;
+};
+
+}  // namespace sluice
