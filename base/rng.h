@@ -26,7 +26,8 @@ class Rng {
   }
   // 0 <= result < bound; bound >= 1.
   std::uint64_t below(std::uint64_t bound) {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);
+    __extension__ using Wide = unsigned __int128;  // both compilers have it; ISO C++ does not
+    return static_cast<std::uint64_t>((static_cast<Wide>(next()) * bound) >> 64);
   }
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // [0, 1)
   bool chance(double probability) { return uniform() < probability; }

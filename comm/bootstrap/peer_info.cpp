@@ -1,0 +1,67 @@
+#include "comm/bootstrap/peer_info.h"
+
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <string>
+
+#include "base/assert.h"
+#include "base/rng.h"
+
+namespace sluice {
+namespace {
+
+std::uint64_t hash(const std::string& text, std::uint64_t seed) {
+  std::uint64_t result = seed;
+  for (const char one : text) result = mix64(result ^ static_cast<unsigned char>(one));
+  return result;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+// Where /proc is hidden both parts fall back to the host's name, so that equal hosts still look equal.
+std::uint64_t host_id(const std::string& fallback) {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  if (boot.empty()) boot = fallback;
+  struct stat space {};
+  if (::stat("/proc/self/ns/net", &space) != 0) return hash(boot, 0);
+  return hash(boot, mix64(space.st_ino) ^ space.st_dev);
+}
+
+std::uint64_t random_number() {
+  std::uint64_t value = 0;
+  if (::getrandom(&value, sizeof value, 0) == sizeof value) return value;
+  return mix64(static_cast<std::uint64_t>(RealClock::instance().now().count())) ^ static_cast<std::uint64_t>(::getpid());
+}
+
+}  // namespace
+
+PeerInfo this_process() {
+  // Drawn once: equal process ids are how threads of one process know each other. A forked child must draw its own.
+  struct Drawn {
+    pid_t pid;
+    std::uint64_t id;
+  };
+  static const Drawn first{::getpid(), random_number()};
+  PeerInfo info;
+  info.host_name = host_name();
+  info.host_id = host_id(info.host_name);
+  info.pid = static_cast<std::uint32_t>(::getpid());
+  info.process_id = first.pid == ::getpid() ? first.id : mix64(first.id ^ static_cast<std::uint64_t>(::getpid()));
+  return info;
+}
+
+void bound(Notice& notice) {
+  SLUICE_ASSERT(notice.payload.size() <= kNoticePayloadMax, "a notice's payload is within kNoticePayloadMax");
+  if (notice.text.size() > kNoticeTextMax) notice.text.resize(kNoticeTextMax);
+}
+
+}  // namespace sluice

@@ -1,0 +1,16 @@
+// What a rank tells about its process and host, and the bounds of a notice.
+#pragma once
+
+#include "comm/bootstrap/control.h"
+
+namespace sluice {
+
+// Host, process and pid of the caller; address, port and unix_name are left empty. `process_id` is drawn once per
+// process; `host_id` mixes the kernel's boot id with the network namespace, so containers that can't reach each other's
+// abstract Unix sockets differ. Any thread.
+PeerInfo this_process();
+
+// Cuts text and payload to kNoticeTextMax and kNoticePayloadMax. A longer payload is our own mistake.
+void bound(Notice& notice);
+
+}  // namespace sluice
