@@ -2,10 +2,11 @@
 //
 //   Actions   wait (ready | room | released) . combine . signal (commit | release)
 //   Order     a slice s is run by the same program over its own elements. Slices come in groups of `window`; in a group,
-//             at tick T = 0, 1, ..., each slice j (ascending) runs the steps of level T - j: first all its sends
-//             (phase 0), then what it executes (phase 1), each in schedule order. That order is the same function at
-//             every rank, so a flow's messages are consumed in the order in which they are sent, and the least
-//             unexecuted element of the whole order can always go on: no deadlock with `credits` slots or more.
+//             at tick T = 0, 1, ..., each slice j (ascending) runs the steps of level T - j: first what it sends for
+//             others to execute (phase 0), then what it executes (phase 1), then what executors sent it (phase 2), each
+//             in schedule order. That order is the same function at every rank, so a flow's messages are consumed in
+//             the order in which they are sent, and the least unexecuted element of the whole order can always go
+//             on: no deadlock with `credits` slots or more.
 //   Skips     a step whose extent is empty in a slice is skipped at both ends.
 //   Direct    a message may be described (the receiver reads the sender's window) only if `direct` says so: the sender
 //             does not overwrite that place in this program. Such messages are waited for by wait_released at the end.
