@@ -9,6 +9,7 @@
 //            read before any of its targets is written (what an exchange of partners needs).
 //   Levels   what may run at the same time: step s has a level above every step whose place it reads or overwrites;
 //            the steps of one moment share a level. Levels are a function of the whole schedule, so all ranks agree.
+//            A level never falls along the messages of one ordered pair of ranks: a flow's order is the schedule's.
 //   Weight   in a reduction, how many ranks' inputs a value holds: weight 1 is a leaf (premulsum multiplies
 //            it when it enters a sum), weight P is final (avg divides).
 #pragma once
@@ -64,7 +65,8 @@ struct Step {
   // Derived by the builder, the same at every rank:
   int level = 0;
   bool final = false;      // a reduction: the result has weight P
-  std::vector<bool> leaf;  // per source, in a step of >= 2 sources: its weight is 1
+  std::vector<bool> leaf;  // a reduction: per source, in a step of >= 2 sources: its weight is 1; else empty. With one
+                           // rank, a copy from the input is final and its source a leaf
   bool operator==(const Step&) const = default;
 };
 
@@ -93,7 +95,11 @@ struct Schedule {
 };
 
 inline constexpr int kRanksMax = 4096;
-inline constexpr int kChunksMax = 1 << 16;
+inline constexpr int kChunksMax = 1 << 16;   // of one buffer of one rank
+inline constexpr int kPlacesMax = 1 << 26;   // of all ranks together
+// Messages per ordered pair of ranks and level, of steps outside a moment: more go to later levels, so that a flow needs
+// few slots. A message is a remote source on its way to the executor, or a result on its way to a remote target.
+inline constexpr int kMessagesPerLevel = 4;
 
 // Written in global view: both ends of a transfer in one call, so an unmatched send can't be written. With `only`
 // the builder keeps just the steps that touch that rank; levels, weights and step order are the same in
@@ -114,7 +120,8 @@ class ScheduleBuilder {
   void together(const std::function<void()>& steps);
 
   // Errors: invalid_argument with step number and what is wrong (rank or chunk out of range, a place that does not
-  // exist, no place of the executor, two writers of one place in a moment).
+  // exist, an input as a target, no place of the executor, two writers of one place in a moment, a moment that overwrites
+  // what one of its executors reads at home, or that pushes along a pair of ranks before it pulls along it).
   Result<Schedule> build() &&;
 
  private:
@@ -129,7 +136,12 @@ class ScheduleBuilder {
 //   @1 r0.in.0 + r1.in.0 -> r1.out.0            executor r1 is implied (first target), else `by r0`
 //   { ... }                                     a moment of several steps
 // Parsed text is checked by the same builder; limits: kRanksMax, kChunksMax, 64 MiB of text.
+// Limits of parsed text beyond that: kParsedPlacesMax places.
+inline constexpr std::size_t kScheduleTextMax = std::size_t{64} << 20;
+inline constexpr int kParsedPlacesMax = 1 << 22;
 std::string print(const Schedule& schedule);
+std::string print(const Step& step);  // "r0.in.0 + r1.in.0 -> r1.out.0"
+std::string print(Place place);
 Result<Schedule> parse_schedule(std::string_view text);
 
 }  // namespace sluice

@@ -1,0 +1,376 @@
+// The builder: checks each step, and derives levels and weights in one pass, for the whole schedule or for one rank.
+//
+//   Cost   O(places touched) per step, whatever is kept. Tracking: three numbers per place of a rank that is touched,
+//          and one entry per ordered pair of ranks that talk; freed by build().
+//   Levels are worked out on in-place names, so that they also hold when input and output are one memory.
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "comm/schedule/places.h"
+#include "comm/schedule/schedule.h"
+
+namespace sluice {
+namespace {
+
+// What is known of a place after the steps so far.
+struct Track {
+  std::int32_t write = -1;   // level of the last write, read
+  std::int32_t read = -1;
+  std::int32_t weight = 0;   // inputs that its value holds
+  std::uint32_t moment = 0;  // the last moment that wrote it, plus one
+};
+
+// The messages of an ordered pair of ranks.
+struct Pair {
+  std::uint64_t key = 0;     // from * ranks + to + 1; 0: free entry
+  std::int32_t level = -1;   // of the last message
+  std::int32_t count = 0;    // messages at that level
+  std::uint32_t step = 0;    // the last step that was looked at, plus one, and its messages here
+  std::int32_t in_step = 0;
+  bool pushed = false;       // at that level a result was sent to its target's rank
+};
+
+// Open addressing: a pair is never removed, and a pointer is good until the next call of at().
+class PairTable {
+ public:
+  Pair& at(std::uint64_t key) {
+    if (2 * (used_ + 1) > entries_.size()) grow();
+    Pair& pair = find(key);
+    if (pair.key == 0) {
+      pair.key = key;
+      ++used_;
+    }
+    return pair;
+  }
+
+ private:
+  Pair& find(std::uint64_t key) {
+    const std::size_t mask = entries_.size() - 1;
+    std::size_t at = (key * 0x9e3779b97f4a7c15u >> 20) & mask;
+    while (entries_[at].key != 0 && entries_[at].key != key) at = (at + 1) & mask;
+    return entries_[at];
+  }
+  void grow() {
+    std::vector<Pair> old(std::max<std::size_t>(64, entries_.size() * 2));
+    old.swap(entries_);
+    for (const Pair& pair : old)
+      if (pair.key != 0) find(pair.key) = pair;
+  }
+
+  std::vector<Pair> entries_;
+  std::size_t used_ = 0;
+};
+
+struct Pending {
+  Rank executor = 0;
+  std::vector<Place> from;
+  std::vector<Place> to;
+  Tree tree = Tree::chain;
+};
+
+Status check_shape(std::string_view name, const ScheduleShape& shape, std::optional<Rank> only) {
+  const auto fault = [&](std::string what) { return Status(Code::invalid_argument, "schedule " + std::string(name) + ": " + what); };
+  const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.'; };
+  if (name.empty() || name.size() > 100 || !std::all_of(name.begin(), name.end(), good))
+    return fault("a name holds 1 to 100 letters, digits, '_', '-' or '.'");
+  if (static_cast<int>(shape.collective) >= kCollectives) return fault("unknown collective");
+  if (shape.ranks < 1 || shape.ranks > kRanksMax)
+    return fault("ranks " + std::to_string(shape.ranks) + " is not in 1.." + std::to_string(kRanksMax));
+  if (shape.chunks < 1 || shape.chunks > kChunksMax)
+    return fault("chunks " + std::to_string(shape.chunks) + " is not in 1.." + std::to_string(kChunksMax));
+  if (shape.scratch_chunks < 0 || shape.scratch_chunks > kChunksMax)
+    return fault("scratch " + std::to_string(shape.scratch_chunks) + " is not in 0.." + std::to_string(kChunksMax));
+  const int blocks_max = std::max(shape.input_chunks(), shape.output_chunks());
+  if (blocks_max > kChunksMax)
+    return fault(std::to_string(blocks_max) + " chunks in a buffer are more than " + std::to_string(kChunksMax));
+  const std::int64_t places = std::int64_t{shape.ranks} * (shape.input_chunks() + shape.output_chunks() + shape.scratch_chunks);
+  if (places > kPlacesMax) return fault(std::to_string(places) + " places are more than " + std::to_string(kPlacesMax));
+  if (shape.root < 0 || shape.root >= shape.ranks)
+    return fault("root " + std::to_string(shape.root) + " is not in 0.." + std::to_string(shape.ranks - 1));
+  if (!is_rooted(shape.collective) && shape.root != 0) return fault("root is given for a form without one");
+  if (only && (*only < 0 || *only >= shape.ranks))
+    return fault("rank " + std::to_string(*only) + " is not in 0.." + std::to_string(shape.ranks - 1));
+  return {};
+}
+
+}  // namespace
+
+struct ScheduleBuilder::State {
+  Schedule schedule;
+  Status status;
+  int steps = 0;                 // of the whole schedule
+  int moments = 0;
+  bool together = false;
+  std::vector<Pending> pending;  // steps of the moment that is being written; kept for their memory
+  std::size_t pending_count = 0;
+  std::vector<std::unique_ptr<Track[]>> tracks;  // per rank, made when it is first touched
+  int tracks_per_rank = 0;
+  PairTable pairs;
+  std::vector<int> weights;      // of the pending steps' results
+
+  Track& track(Place place);
+  Pair& pair(Rank from, Rank to) {
+    return pairs.at(static_cast<std::uint64_t>(from) * static_cast<std::uint64_t>(schedule.shape.ranks) + static_cast<std::uint64_t>(to) + 1);
+  }
+  // Calls use(pair, pushed) for each message of a step.
+  template <typename Use>
+  void each_message(const Pending& step, Use use) {
+    for (const Place& place : step.from)
+      if (place.rank != step.executor) use(pair(place.rank, step.executor), false);
+    for (const Place& place : step.to)
+      if (place.rank != step.executor) use(pair(step.executor, place.rank), true);
+  }
+  void fail(const Pending& step, std::size_t number, const std::string& what);
+  bool check_place(const Pending& step, std::size_t number, Place place, bool target);
+  bool check(const Pending& step, std::size_t number);
+  bool check_moment();
+  int level_of_places(const Pending& step);
+  int level_of_messages(const Pending& step, std::uint32_t number, int level);
+  bool count_messages(const Pending& step, std::size_t number, int level);
+  void derive(const Pending& step, int level, int weight);
+  void flush();
+};
+
+Track& ScheduleBuilder::State::track(Place place) {
+  auto& row = tracks[static_cast<std::size_t>(place.rank)];
+  if (row == nullptr) row = std::make_unique<Track[]>(static_cast<std::size_t>(tracks_per_rank));
+  int at = place.chunk;
+  if (place.buffer != Buffer::input) at += schedule.shape.input_chunks();
+  if (place.buffer == Buffer::scratch) at += schedule.shape.output_chunks();
+  return row[static_cast<std::size_t>(at)];
+}
+
+void ScheduleBuilder::State::fail(const Pending& step, std::size_t number, const std::string& what) {
+  Step as_step;
+  as_step.executor = step.executor;
+  as_step.from = step.from;
+  as_step.to = step.to;
+  as_step.tree = step.tree;
+  status = {Code::invalid_argument, "schedule " + schedule.name + ": step " + std::to_string(number) + " (" + print(as_step) + "): " + what};
+}
+
+bool ScheduleBuilder::State::check_place(const Pending& step, std::size_t number, Place place, bool target) {
+  const ScheduleShape& shape = schedule.shape;
+  const auto fault = [&](const std::string& what) {
+    fail(step, number, print(place) + ": " + what);
+    return false;
+  };
+  if (place.rank < 0 || place.rank >= shape.ranks) return fault("rank is not in 0.." + std::to_string(shape.ranks - 1));
+  int chunks = shape.scratch_chunks;
+  switch (place.buffer) {
+    case Buffer::input:
+      if (target) return fault("an input can't be a target");
+      if (!shape.has_input(place.rank)) return fault("only the root has an input");
+      chunks = shape.input_chunks();
+      break;
+    case Buffer::output:
+      if (!shape.has_output(place.rank)) return fault("only the root has an output");
+      chunks = shape.output_chunks();
+      break;
+    case Buffer::scratch: break;
+  }
+  if (place.chunk < 0 || place.chunk >= chunks)
+    return fault(chunks == 0 ? "there is no scratch" : "chunk is not in 0.." + std::to_string(chunks - 1));
+  return true;
+}
+
+bool ScheduleBuilder::State::check(const Pending& step, std::size_t number) {
+  if (step.from.empty() || step.to.empty()) {
+    fail(step, number, step.from.empty() ? "no source" : "no target");
+    return false;
+  }
+  for (const Place& place : step.from)
+    if (!check_place(step, number, place, false)) return false;
+  for (const Place& place : step.to)
+    if (!check_place(step, number, place, true)) return false;
+  if (!is_reduction(schedule.shape.collective) && step.from.size() > 1) {
+    fail(step, number, std::string(name(schedule.shape.collective)) + " does not sum, but the step has several sources");
+    return false;
+  }
+  const auto owned = [&](const Place& place) { return place.rank == step.executor; };
+  if (std::none_of(step.from.begin(), step.from.end(), owned) && std::none_of(step.to.begin(), step.to.end(), owned)) {
+    fail(step, number, "executor r" + std::to_string(step.executor) + " owns none of the places");
+    return false;
+  }
+  return true;
+}
+
+// Marks the moment's targets, then looks for what the parts of a moment may not do to each other.
+bool ScheduleBuilder::State::check_moment() {
+  const std::uint32_t mark = static_cast<std::uint32_t>(moments) + 1;
+  for (std::size_t i = 0; i < pending_count; ++i)
+    for (const Place& place : pending[i].to) {
+      Track& target = track(place);
+      if (target.moment == mark) {
+        fail(pending[i], static_cast<std::size_t>(steps) + i, print(place) + " is written twice in one moment");
+        return false;
+      }
+      target.moment = mark;
+    }
+  if (pending_count == 1) return true;
+  for (std::size_t i = 0; i < pending_count; ++i)
+    for (const Place& place : pending[i].from) {
+      const Pending& step = pending[i];
+      if (place.rank != step.executor || track(place).moment != mark) continue;
+      if (std::find(step.to.begin(), step.to.end(), place) != step.to.end()) continue;
+      fail(step, static_cast<std::size_t>(steps) + i, print(place) + " is read here, at home, and written by another step of the moment; read it in an earlier step");
+      return false;
+    }
+  return true;
+}
+
+int ScheduleBuilder::State::level_of_places(const Pending& step) {
+  int level = 0;
+  for (const Place& place : step.from) level = std::max(level, track(in_place_name(schedule.shape, place)).write + 1);
+  for (const Place& place : step.to) {
+    const Track& target = track(place);
+    level = std::max({level, target.write + 1, target.read + 1});
+  }
+  return level;
+}
+
+// The first level from `level` on that every pair of the step can take. In a moment: one that none of its pairs used yet.
+int ScheduleBuilder::State::level_of_messages(const Pending& step, std::uint32_t number, int level) {
+  const bool alone = pending_count == 1;
+  each_message(step, [&](Pair& pair, bool) {
+    pair.in_step = pair.step == number ? pair.in_step + 1 : 1;
+    pair.step = number;
+  });
+  for (int before = -1; before != level;) {
+    before = level;
+    each_message(step, [&](Pair& pair, bool push) {
+      if (pair.level < level) return;
+      const bool fits = alone && pair.count + pair.in_step <= kMessagesPerLevel && (push || !pair.pushed);
+      level = fits ? pair.level : pair.level + 1;
+    });
+  }
+  return level;
+}
+
+bool ScheduleBuilder::State::count_messages(const Pending& step, std::size_t number, int level) {
+  bool in_order = true;
+  each_message(step, [&](Pair& pair, bool push) {
+    if (pair.level < level) {
+      pair.level = level;
+      pair.count = 0;
+      pair.pushed = false;
+    }
+    in_order = in_order && (push || !pair.pushed);
+    ++pair.count;
+    pair.pushed = pair.pushed || push;
+  });
+  if (!in_order) fail(step, number, "in a moment, what is pulled along a pair of ranks comes before what is pushed along it");
+  return in_order;
+}
+
+// Appends the step if it is kept. Called before the weights of the moment's targets are set.
+void ScheduleBuilder::State::derive(const Pending& step, int level, int weight) {
+  const auto& only = schedule.only;
+  const auto touches = [&](const Place& place) { return place.rank == *only; };
+  if (only && step.executor != *only && std::none_of(step.from.begin(), step.from.end(), touches) &&
+      std::none_of(step.to.begin(), step.to.end(), touches))
+    return;
+  Step& kept = schedule.steps.emplace_back();
+  kept.executor = step.executor;
+  kept.from = step.from;
+  kept.to = step.to;
+  kept.tree = step.tree;
+  kept.moment = moments;
+  kept.level = level;
+  if (!is_reduction(schedule.shape.collective)) return;
+  if (schedule.shape.ranks == 1) {
+    kept.final = step.from.size() == 1 && step.from[0].buffer == Buffer::input;
+    if (kept.final) kept.leaf.assign(1, true);
+    return;
+  }
+  if (step.from.size() < 2) return;
+  kept.final = weight == schedule.shape.ranks;
+  for (const Place& place : step.from) kept.leaf.push_back(place.buffer == Buffer::input || track(place).weight == 1);
+}
+
+// Places the pending steps, as one moment.
+void ScheduleBuilder::State::flush() {
+  const std::size_t first = static_cast<std::size_t>(steps);
+  for (std::size_t i = 0; i < pending_count && status.ok(); ++i) check(pending[i], first + i);
+  if (!status.ok() || !check_moment()) return;
+
+  int level = 0;
+  for (std::size_t i = 0; i < pending_count; ++i) level = std::max(level, level_of_places(pending[i]));
+  for (int before = -1; before != level;) {
+    before = level;
+    for (std::size_t i = 0; i < pending_count; ++i)
+      level = level_of_messages(pending[i], static_cast<std::uint32_t>(first + i) + 1, level);
+  }
+
+  weights.assign(pending_count, 0);
+  for (std::size_t i = 0; i < pending_count; ++i) {
+    if (!count_messages(pending[i], first + i, level)) return;
+    for (const Place& place : pending[i].from) weights[i] += place.buffer == Buffer::input ? 1 : track(place).weight;
+    derive(pending[i], level, weights[i]);
+  }
+  for (std::size_t i = 0; i < pending_count; ++i) {
+    for (const Place& place : pending[i].from) {
+      Track& source = track(in_place_name(schedule.shape, place));
+      source.read = std::max(source.read, level);
+    }
+    for (const Place& place : pending[i].to) {
+      track(place).write = level;
+      track(place).weight = weights[i];
+    }
+  }
+  schedule.levels = std::max(schedule.levels, level + 1);
+  ++moments;
+  steps += static_cast<int>(pending_count);
+  pending_count = 0;
+}
+
+ScheduleBuilder::ScheduleBuilder(std::string name, ScheduleShape shape, std::optional<Rank> only)
+    : state_(std::make_unique<State>()) {
+  state_->status = check_shape(name, shape, only);
+  state_->schedule.name = std::move(name);
+  state_->schedule.shape = shape;
+  state_->schedule.only = only;
+  if (!state_->status.ok()) return;
+  state_->tracks.resize(static_cast<std::size_t>(shape.ranks));
+  state_->tracks_per_rank = shape.input_chunks() + shape.output_chunks() + shape.scratch_chunks;
+}
+
+ScheduleBuilder::~ScheduleBuilder() = default;
+ScheduleBuilder::ScheduleBuilder(ScheduleBuilder&&) noexcept = default;
+ScheduleBuilder& ScheduleBuilder::operator=(ScheduleBuilder&&) noexcept = default;
+
+void ScheduleBuilder::combine(std::span<const Place> from, std::span<const Place> to, Tree tree, std::optional<Rank> executor) {
+  State& state = *state_;
+  if (!state.status.ok()) return;
+  if (state.pending_count == state.pending.size()) state.pending.emplace_back();
+  Pending& step = state.pending[state.pending_count++];
+  step.executor = executor ? *executor : to.empty() ? 0 : to.front().rank;
+  step.from.assign(from.begin(), from.end());
+  step.to.assign(to.begin(), to.end());
+  step.tree = tree;
+  if (!state.together) state.flush();
+}
+
+void ScheduleBuilder::copy(Place from, Place to) { combine({&from, 1}, {&to, 1}); }
+
+void ScheduleBuilder::reduce(Place from, Place with, Place to) {
+  const Place sources[] = {from, with};
+  combine(sources, {&to, 1});
+}
+
+void ScheduleBuilder::together(const std::function<void()>& steps) {
+  SLUICE_ASSERT(!state_->together, "a moment can't hold another");
+  state_->together = true;
+  steps();
+  state_->together = false;
+  if (state_->status.ok() && state_->pending_count > 0) state_->flush();
+}
+
+Result<Schedule> ScheduleBuilder::build() && {
+  const std::unique_ptr<State> state = std::move(state_);
+  if (!state->status.ok()) return state->status.error();
+  return std::move(state->schedule);
+}
+
+}  // namespace sluice
