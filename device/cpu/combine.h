@@ -2,8 +2,8 @@
 //
 //   Shapes   every operand holds `count` values, at any byte alignment, as elements of `type` or as
 //            accumulator values (float32 for floats of up to 32 bits, otherwise the type itself).
-//   Cost     each source is read once, each target written once; no allocation; scratch on the stack.
-//   Overlap  a target may be exactly one of the sources (same address); partial overlap is not allowed.
+//   Cost     each source is read once, each target written once; no allocation; at most 64 KiB of stack.
+//   Overlap  a target may be exactly one of the sources (same address and form); no other overlap.
 #pragma once
 
 #include <cstddef>
@@ -41,15 +41,26 @@ struct CombineRule {
   bool canonical_nan = false;  // Order::canonical: every NaN in the result becomes one quiet NaN
 };
 
-// Sources 1..kCombineSourcesMax, targets 1..n. One source: a copy (converted between forms if they
+inline constexpr std::size_t kCombineSourcesMax = 4096;  // the most ranks that a schedule may have
+
+// Sources 1..kCombineSourcesMax, targets 1..n, all different. One source: a copy (converted between forms if they
 // differ; bits are kept when they do not, and no leaf is multiplied nor average divided unless `final`
 // or `leaf` asks for it). The pair (type, op) must have passed check_pair. Any thread.
 //
 // Arithmetic: integers wrap; floats of up to 32 bits are folded in float32 and rounded once, to nearest even, when
 // written as elements (float8_e4m3 saturates to its largest finite value, as it has no infinity);
-// float64 in float64. min and max give NaN if any operand is NaN. An integer average truncates to zero.
+// float64 in float64. min and max give NaN if any operand is NaN, and put -0 below +0. An integer average truncates to
+// zero; an integer premulsum takes the factor truncated to zero and saturated. A NaN that a fold gives, or that is
+// narrowed, is always the one quiet NaN; `canonical_nan` asks it of a copy too, if that is `final`.
+//
+// The result depends neither on count, alignment and cut of the buffers nor on the processor.
 void combine(const CombineRule& rule, std::span<const CombineSource> sources,
              std::span<const CombineTarget> targets, std::size_t count);
+
+// The same by the kernels of one instruction set (device/cpu/kernels.h), for tests and benchmarks.
+struct Kernels;
+void combine_with(const Kernels& kernels, const CombineRule& rule, std::span<const CombineSource> sources,
+                  std::span<const CombineTarget> targets, std::size_t count);
 
 // Single conversions, for reference computations and tests.
 float to_float(DataType type, const void* element);            // floats of up to 32 bits

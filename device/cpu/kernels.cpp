@@ -1,0 +1,226 @@
+// Compiled once per instruction set; SLUICE_KERNELS is the set's name. Everything here has internal linkage but the
+// one table, and nothing is taken from the standard library but types: an inline function shared with the rest of
+// the program might be kept in the copy that an older processor can't run.
+#include "device/cpu/kernels.h"
+
+#include <type_traits>
+
+#include "device/cpu/convert.h"
+
+// Iterations touch only values of their own index, also when an output is an input: no check for overlap is needed.
+#if defined(__clang__)
+#define SLUICE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define SLUICE_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+namespace sluice {
+namespace {
+
+template <typename T>
+T load(const std::byte* from, std::size_t index) {
+  T value;
+  __builtin_memcpy(&value, from + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <typename T>
+void store(std::byte* to, std::size_t index, T value) {
+  __builtin_memcpy(to + index * sizeof(T), &value, sizeof(T));
+}
+
+// Unsigned twin, in which arithmetic wraps; at least as wide as int, so that nothing is promoted to a signed type.
+template <typename T>
+using Wrapping = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
+template <typename T>
+T quiet(T value) {
+  if constexpr (std::is_same_v<T, float>) return value == value ? value : __builtin_nanf("");
+  if constexpr (std::is_same_v<T, double>) return value == value ? value : __builtin_nan("");
+  return value;
+}
+
+// Zeros of both signs compare equal; the lesser is the one that has the sign bit.
+template <typename T, typename Merge>
+T merge_bits(T a, T b, Merge merge) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  return __builtin_bit_cast(T, static_cast<Bits>(merge(__builtin_bit_cast(Bits, a), __builtin_bit_cast(Bits, b))));
+}
+
+struct Sum {
+  template <typename T>
+  static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return quiet(a + b);
+    else return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+  }
+};
+
+struct Prod {
+  template <typename T>
+  static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return quiet(a * b);
+    else return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+  }
+};
+
+struct Min {
+  template <typename T>
+  static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      const T lesser = a < b ? a : b;
+      const T ordered = a == b ? merge_bits(a, b, [](auto x, auto y) { return x | y; }) : lesser;
+      return quiet(a == a ? ordered : a);
+    } else {
+      return a < b ? a : b;
+    }
+  }
+};
+
+struct Max {
+  template <typename T>
+  static T apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      const T greater = a > b ? a : b;
+      const T ordered = a == b ? merge_bits(a, b, [](auto x, auto y) { return x & y; }) : greater;
+      return quiet(a == a ? ordered : a);
+    } else {
+      return a > b ? a : b;
+    }
+  }
+};
+
+struct Band {
+  template <typename T>
+  static T apply(T a, T b) { return static_cast<T>(a & b); }
+};
+struct Bor {
+  template <typename T>
+  static T apply(T a, T b) { return static_cast<T>(a | b); }
+};
+struct Bxor {
+  template <typename T>
+  static T apply(T a, T b) { return static_cast<T>(a ^ b); }
+};
+
+template <typename Out, typename Left, typename Right, typename Op>
+void fold(std::byte* out, const std::byte* left, const std::byte* right, std::size_t count) {
+  SLUICE_INDEPENDENT
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto a = Left::widen(load<typename Left::Stored>(left, i));
+    const auto b = Right::widen(load<typename Right::Stored>(right, i));
+    store(out, i, Out::narrow(Op::apply(a, b)));
+  }
+}
+
+template <typename Format>
+void widen(std::byte* out, const std::byte* in, std::size_t count) {
+  SLUICE_INDEPENDENT
+  for (std::size_t i = 0; i < count; ++i) store(out, i, Format::widen(load<typename Format::Stored>(in, i)));
+}
+
+template <typename Format>
+void narrow(std::byte* out, const std::byte* in, std::size_t count) {
+  SLUICE_INDEPENDENT
+  for (std::size_t i = 0; i < count; ++i) store(out, i, Format::narrow(load<typename Format::Value>(in, i)));
+}
+
+template <typename T>
+void quiet_all(std::byte* out, const std::byte* in, std::size_t count) {
+  SLUICE_INDEPENDENT
+  for (std::size_t i = 0; i < count; ++i) store(out, i, quiet(load<T>(in, i)));
+}
+
+// Towards zero, saturated; NaN gives 0.
+template <typename T>
+T converted(double operand) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(operand);
+  } else {
+    constexpr int kDigits = static_cast<int>(sizeof(T)) * 8 - (std::is_signed_v<T> ? 1 : 0);
+    constexpr T kMost = static_cast<T>(~std::uint64_t{0} >> (64 - kDigits));
+    constexpr T kLeast = std::is_signed_v<T> ? static_cast<T>(-kMost - 1) : T{0};
+    constexpr double kAbove = static_cast<double>(std::uint64_t{1} << (kDigits - 1)) * 2;
+    if (operand >= kAbove) return kMost;
+    if (operand <= static_cast<double>(kLeast)) return kLeast;
+    return operand == operand ? static_cast<T>(operand) : T{0};
+  }
+}
+
+template <typename T>
+void multiply(std::byte* out, const std::byte* in, double operand, std::size_t count) {
+  const T factor = converted<T>(operand);
+  SLUICE_INDEPENDENT
+  for (std::size_t i = 0; i < count; ++i) store(out, i, Prod::apply(load<T>(in, i), factor));
+}
+
+// Integers of up to 32 bits through double: a quotient that is no whole number is further from the next one than
+// half a unit in the last place, so truncating the rounded quotient truncates the true one.
+template <typename T>
+void divide(std::byte* out, const std::byte* in, double operand, std::size_t count) {
+  using Domain = std::conditional_t<std::is_integral_v<T> && sizeof(T) < 8, double, T>;
+  const Domain divisor = static_cast<Domain>(operand);
+  SLUICE_INDEPENDENT
+  for (std::size_t i = 0; i < count; ++i) store(out, i, static_cast<T>(static_cast<Domain>(load<T>(in, i)) / divisor));
+}
+
+template <typename Out, typename Left, typename Right>
+constexpr Folds folds() {
+  Folds all{};
+  const auto set = [&all](ReduceOp op, Fold function) { all[static_cast<std::size_t>(op)] = function; };
+  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::premulsum}) set(op, &fold<Out, Left, Right, Sum>);
+  set(ReduceOp::prod, &fold<Out, Left, Right, Prod>);
+  set(ReduceOp::max, &fold<Out, Left, Right, Max>);
+  set(ReduceOp::min, &fold<Out, Left, Right, Min>);
+  if constexpr (std::is_integral_v<typename Out::Stored> && std::is_same_v<typename Out::Stored, typename Out::Value>) {
+    set(ReduceOp::band, &fold<Out, Left, Right, Band>);
+    set(ReduceOp::bor, &fold<Out, Left, Right, Bor>);
+    set(ReduceOp::bxor, &fold<Out, Left, Right, Bxor>);
+  }
+  return all;
+}
+
+template <typename Format>
+constexpr TypeKernels kernels_of() {
+  using Value = typename Format::Value;
+  TypeKernels one;
+  one.multiply = &multiply<Value>;
+  one.divide = &divide<Value>;
+  if constexpr (std::is_floating_point_v<Value>) one.quiet = &quiet_all<Value>;
+  if constexpr (!std::is_same_v<Value, typename Format::Stored>) {
+    one.widen = &widen<Format>;
+    one.narrow = &narrow<Format>;
+  }
+  one.fold = folds<Plain<Value>, Plain<Value>, Plain<Value>>();
+  one.fold_element = folds<Plain<Value>, Plain<Value>, Format>();
+  one.fold_elements = folds<Format, Format, Format>();
+  return one;
+}
+
+constexpr std::array<TypeKernels, kDataTypes> all_types() {
+  std::array<TypeKernels, kDataTypes> all{};
+  const auto set = [&all](DataType type, const TypeKernels& one) { all[static_cast<std::size_t>(type)] = one; };
+  set(DataType::int8, kernels_of<Plain<std::int8_t>>());
+  set(DataType::uint8, kernels_of<Plain<std::uint8_t>>());
+  set(DataType::int32, kernels_of<Plain<std::int32_t>>());
+  set(DataType::uint32, kernels_of<Plain<std::uint32_t>>());
+  set(DataType::int64, kernels_of<Plain<std::int64_t>>());
+  set(DataType::uint64, kernels_of<Plain<std::uint64_t>>());
+  set(DataType::float16, kernels_of<Float16>());
+  set(DataType::float32, kernels_of<Plain<float>>());
+  set(DataType::float64, kernels_of<Plain<double>>());
+  set(DataType::bfloat16, kernels_of<BFloat16>());
+  set(DataType::float8_e4m3, kernels_of<Float8E4m3>());
+  set(DataType::float8_e5m2, kernels_of<Float8E5m2>());
+  return all;
+}
+
+}  // namespace
+
+#define SLUICE_QUOTED2(word) #word
+#define SLUICE_QUOTED(word) SLUICE_QUOTED2(word)
+namespace SLUICE_KERNELS {
+extern const Kernels kernels;
+constinit const Kernels kernels{SLUICE_QUOTED(SLUICE_KERNELS), all_types()};
+}  // namespace SLUICE_KERNELS
+
+}  // namespace sluice
