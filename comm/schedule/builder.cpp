@@ -15,20 +15,20 @@ namespace {
 
 // What is known of a place after the steps so far.
 struct Track {
-  std::int32_t write = -1;   // level of the last write, read
+  std::int32_t write = -1;  // level of the last write, read
   std::int32_t read = -1;
   std::int32_t weight = 0;   // inputs that its value holds
-  std::uint32_t moment = 0;  // the last moment that wrote it, plus one
+  std::uint32_t moment = 0;  // the last moment that wrote it, plus one, and who executed that
+  std::int32_t writer = -1;
 };
 
 // The messages of an ordered pair of ranks.
 struct Pair {
-  std::uint64_t key = 0;     // from * ranks + to + 1; 0: free entry
-  std::int32_t level = -1;   // of the last message
-  std::int32_t count = 0;    // messages at that level
-  std::uint32_t step = 0;    // the last step that was looked at, plus one, and its messages here
+  std::uint64_t key = 0;    // from * ranks + to + 1; 0: free entry
+  std::int32_t level = -1;  // of the last message
+  std::int32_t count = 0;   // messages at that level
+  std::uint32_t step = 0;   // the last step that was looked at, plus one, and its messages here
   std::int32_t in_step = 0;
-  bool pushed = false;       // at that level a result was sent to its target's rank
 };
 
 // Open addressing: a pair is never removed, and a pointer is good until the next call of at().
@@ -70,8 +70,13 @@ struct Pending {
 };
 
 Status check_shape(std::string_view name, const ScheduleShape& shape, std::optional<Rank> only) {
-  const auto fault = [&](std::string what) { return Status(Code::invalid_argument, "schedule " + std::string(name) + ": " + what); };
-  const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.'; };
+  const auto fault = [&](std::string what) {
+    return Status(Code::invalid_argument, "schedule " + std::string(name) + ": " + what);
+  };
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+  };
   if (name.empty() || name.size() > 100 || !std::all_of(name.begin(), name.end(), good))
     return fault("a name holds 1 to 100 letters, digits, '_', '-' or '.'");
   if (static_cast<int>(shape.collective) >= kCollectives) return fault("unknown collective");
@@ -84,7 +89,8 @@ Status check_shape(std::string_view name, const ScheduleShape& shape, std::optio
   const int blocks_max = std::max(shape.input_chunks(), shape.output_chunks());
   if (blocks_max > kChunksMax)
     return fault(std::to_string(blocks_max) + " chunks in a buffer are more than " + std::to_string(kChunksMax));
-  const std::int64_t places = std::int64_t{shape.ranks} * (shape.input_chunks() + shape.output_chunks() + shape.scratch_chunks);
+  const std::int64_t places =
+      std::int64_t{shape.ranks} * (shape.input_chunks() + shape.output_chunks() + shape.scratch_chunks);
   if (places > kPlacesMax) return fault(std::to_string(places) + " places are more than " + std::to_string(kPlacesMax));
   if (shape.root < 0 || shape.root >= shape.ranks)
     return fault("root " + std::to_string(shape.root) + " is not in 0.." + std::to_string(shape.ranks - 1));
@@ -99,7 +105,7 @@ Status check_shape(std::string_view name, const ScheduleShape& shape, std::optio
 struct ScheduleBuilder::State {
   Schedule schedule;
   Status status;
-  int steps = 0;                 // of the whole schedule
+  int steps = 0;  // of the whole schedule
   int moments = 0;
   bool together = false;
   std::vector<Pending> pending;  // steps of the moment that is being written; kept for their memory
@@ -107,19 +113,20 @@ struct ScheduleBuilder::State {
   std::vector<std::unique_ptr<Track[]>> tracks;  // per rank, made when it is first touched
   int tracks_per_rank = 0;
   PairTable pairs;
-  std::vector<int> weights;      // of the pending steps' results
+  std::vector<int> weights;  // of the pending steps' results
 
   Track& track(Place place);
   Pair& pair(Rank from, Rank to) {
-    return pairs.at(static_cast<std::uint64_t>(from) * static_cast<std::uint64_t>(schedule.shape.ranks) + static_cast<std::uint64_t>(to) + 1);
+    return pairs.at(static_cast<std::uint64_t>(from) * static_cast<std::uint64_t>(schedule.shape.ranks) +
+                    static_cast<std::uint64_t>(to) + 1);
   }
-  // Calls use(pair, pushed) for each message of a step.
+  // Calls use(pair) for each message of a step.
   template <typename Use>
   void each_message(const Pending& step, Use use) {
     for (const Place& place : step.from)
-      if (place.rank != step.executor) use(pair(place.rank, step.executor), false);
+      if (place.rank != step.executor) use(pair(place.rank, step.executor));
     for (const Place& place : step.to)
-      if (place.rank != step.executor) use(pair(step.executor, place.rank), true);
+      if (place.rank != step.executor) use(pair(step.executor, place.rank));
   }
   void fail(const Pending& step, std::size_t number, const std::string& what);
   bool check_place(const Pending& step, std::size_t number, Place place, bool target);
@@ -127,7 +134,7 @@ struct ScheduleBuilder::State {
   bool check_moment();
   int level_of_places(const Pending& step);
   int level_of_messages(const Pending& step, std::uint32_t number, int level);
-  bool count_messages(const Pending& step, std::size_t number, int level);
+  void count_messages(const Pending& step, int level);
   void derive(const Pending& step, int level, int weight);
   void flush();
 };
@@ -147,7 +154,8 @@ void ScheduleBuilder::State::fail(const Pending& step, std::size_t number, const
   as_step.from = step.from;
   as_step.to = step.to;
   as_step.tree = step.tree;
-  status = {Code::invalid_argument, "schedule " + schedule.name + ": step " + std::to_string(number) + " (" + print(as_step) + "): " + what};
+  status = {Code::invalid_argument,
+            "schedule " + schedule.name + ": step " + std::to_string(number) + " (" + print(as_step) + "): " + what};
 }
 
 bool ScheduleBuilder::State::check_place(const Pending& step, std::size_t number, Place place, bool target) {
@@ -185,7 +193,8 @@ bool ScheduleBuilder::State::check(const Pending& step, std::size_t number) {
   for (const Place& place : step.to)
     if (!check_place(step, number, place, true)) return false;
   if (!is_reduction(schedule.shape.collective) && step.from.size() > 1) {
-    fail(step, number, std::string(name(schedule.shape.collective)) + " does not sum, but the step has several sources");
+    fail(step, number,
+         std::string(name(schedule.shape.collective)) + " does not sum, but the step has several sources");
     return false;
   }
   const auto owned = [&](const Place& place) { return place.rank == step.executor; };
@@ -207,14 +216,18 @@ bool ScheduleBuilder::State::check_moment() {
         return false;
       }
       target.moment = mark;
+      target.writer = pending[i].executor;
     }
   if (pending_count == 1) return true;
   for (std::size_t i = 0; i < pending_count; ++i)
     for (const Place& place : pending[i].from) {
       const Pending& step = pending[i];
-      if (place.rank != step.executor || track(place).moment != mark) continue;
+      if (place.rank != step.executor || track(place).moment != mark || track(place).writer != step.executor) continue;
       if (std::find(step.to.begin(), step.to.end(), place) != step.to.end()) continue;
-      fail(step, static_cast<std::size_t>(steps) + i, print(place) + " is read here, at home, and written by another step of the moment; read it in an earlier step");
+      fail(step, static_cast<std::size_t>(steps) + i,
+           print(place) +
+               " is read here by its own rank, which also writes it in another step of the moment; read it in an "
+               "earlier moment");
       return false;
     }
   return true;
@@ -233,35 +246,26 @@ int ScheduleBuilder::State::level_of_places(const Pending& step) {
 // The first level from `level` on that every pair of the step can take. In a moment: one that none of its pairs used yet.
 int ScheduleBuilder::State::level_of_messages(const Pending& step, std::uint32_t number, int level) {
   const bool alone = pending_count == 1;
-  each_message(step, [&](Pair& pair, bool) {
+  each_message(step, [&](Pair& pair) {
     pair.in_step = pair.step == number ? pair.in_step + 1 : 1;
     pair.step = number;
   });
   for (int before = -1; before != level;) {
     before = level;
-    each_message(step, [&](Pair& pair, bool push) {
+    each_message(step, [&](const Pair& pair) {
       if (pair.level < level) return;
-      const bool fits = alone && pair.count + pair.in_step <= kMessagesPerLevel && (push || !pair.pushed);
-      level = fits ? pair.level : pair.level + 1;
+      level = alone && pair.count + pair.in_step <= kMessagesPerLevel ? pair.level : pair.level + 1;
     });
   }
   return level;
 }
 
-bool ScheduleBuilder::State::count_messages(const Pending& step, std::size_t number, int level) {
-  bool in_order = true;
-  each_message(step, [&](Pair& pair, bool push) {
-    if (pair.level < level) {
-      pair.level = level;
-      pair.count = 0;
-      pair.pushed = false;
-    }
-    in_order = in_order && (push || !pair.pushed);
+void ScheduleBuilder::State::count_messages(const Pending& step, int level) {
+  each_message(step, [&](Pair& pair) {
+    if (pair.level < level) pair.count = 0;
+    pair.level = level;
     ++pair.count;
-    pair.pushed = pair.pushed || push;
   });
-  if (!in_order) fail(step, number, "in a moment, what is pulled along a pair of ranks comes before what is pushed along it");
-  return in_order;
 }
 
 // Appends the step if it is kept. Called before the weights of the moment's targets are set.
@@ -305,7 +309,7 @@ void ScheduleBuilder::State::flush() {
 
   weights.assign(pending_count, 0);
   for (std::size_t i = 0; i < pending_count; ++i) {
-    if (!count_messages(pending[i], first + i, level)) return;
+    count_messages(pending[i], level);
     for (const Place& place : pending[i].from) weights[i] += place.buffer == Buffer::input ? 1 : track(place).weight;
     derive(pending[i], level, weights[i]);
   }
@@ -340,7 +344,8 @@ ScheduleBuilder::~ScheduleBuilder() = default;
 ScheduleBuilder::ScheduleBuilder(ScheduleBuilder&&) noexcept = default;
 ScheduleBuilder& ScheduleBuilder::operator=(ScheduleBuilder&&) noexcept = default;
 
-void ScheduleBuilder::combine(std::span<const Place> from, std::span<const Place> to, Tree tree, std::optional<Rank> executor) {
+void ScheduleBuilder::combine(std::span<const Place> from, std::span<const Place> to, Tree tree,
+                              std::optional<Rank> executor) {
   State& state = *state_;
   if (!state.status.ok()) return;
   if (state.pending_count == state.pending.size()) state.pending.emplace_back();
@@ -371,6 +376,19 @@ Result<Schedule> ScheduleBuilder::build() && {
   const std::unique_ptr<State> state = std::move(state_);
   if (!state->status.ok()) return state->status.error();
   return std::move(state->schedule);
+}
+
+Result<Schedule> rederive(const Schedule& schedule) {
+  ScheduleBuilder builder(schedule.name, schedule.shape);
+  const std::vector<Step>& steps = schedule.steps;
+  for (std::size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
+    while (end < steps.size() && steps[end].moment == steps[begin].moment) ++end;
+    builder.together([&] {
+      for (std::size_t i = begin; i < end; ++i)
+        builder.combine(steps[i].from, steps[i].to, steps[i].tree, steps[i].executor);
+    });
+  }
+  return std::move(builder).build();
 }
 
 }  // namespace sluice

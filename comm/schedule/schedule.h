@@ -61,7 +61,7 @@ struct Step {
   std::vector<Place> from;
   std::vector<Place> to;
   Tree tree = Tree::chain;
-  int moment = 0;          // steps with the same number (consecutive) happen together
+  int moment = 0;  // steps with the same number (consecutive) happen together
   // Derived by the builder, the same at every rank:
   int level = 0;
   bool final = false;      // a reduction: the result has weight P
@@ -75,7 +75,7 @@ struct ScheduleShape {
   Collective collective = Collective::all_reduce;
   int ranks = 1;
   int chunks = 1;
-  Rank root = 0;          // rooted forms; 0 otherwise
+  Rank root = 0;           // rooted forms; 0 otherwise
   int scratch_chunks = 0;  // per rank
   bool operator==(const ScheduleShape&) const = default;
 
@@ -95,8 +95,8 @@ struct Schedule {
 };
 
 inline constexpr int kRanksMax = 4096;
-inline constexpr int kChunksMax = 1 << 16;   // of one buffer of one rank
-inline constexpr int kPlacesMax = 1 << 26;   // of all ranks together
+inline constexpr int kChunksMax = 1 << 16;  // of one buffer of one rank
+inline constexpr int kPlacesMax = 1 << 26;  // of all ranks together
 // Messages per ordered pair of ranks and level, of steps outside a moment: more go to later levels, so that a flow needs
 // few slots. A message is a remote source on its way to the executor, or a result on its way to a remote target.
 inline constexpr int kMessagesPerLevel = 4;
@@ -114,20 +114,23 @@ class ScheduleBuilder {
   // Executed by `executor`; without one: by the rank of the first target.
   void combine(std::span<const Place> from, std::span<const Place> to, Tree tree = Tree::chain,
                std::optional<Rank> executor = std::nullopt);
-  void copy(Place from, Place to);               // executed by the target's rank
+  void copy(Place from, Place to);                // executed by the target's rank
   void reduce(Place from, Place with, Place to);  // to = from + with, in that order; executed by the target's rank
   // Everything that `steps` adds happens together.
   void together(const std::function<void()>& steps);
 
   // Errors: invalid_argument with step number and what is wrong (rank or chunk out of range, a place that does not
-  // exist, an input as a target, no place of the executor, two writers of one place in a moment, a moment that overwrites
-  // what one of its executors reads at home, or that pushes along a pair of ranks before it pulls along it).
+  // exist, an input as a target, several sources in a form that does not sum, no place of the executor, two writers of one
+  // place in a moment, a moment in which a rank overwrites what another of its steps reads at home).
   Result<Schedule> build() &&;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// The same steps through a builder again: levels, weights and moments as they follow from the steps, after an edit.
+Result<Schedule> rederive(const Schedule& schedule);
 
 // The text form; parse(print(s)) == s for every whole (not one-rank) schedule. One line a step:
 //   sluice schedule 1

@@ -63,17 +63,23 @@ class Line {
   }
   bool place(Place& place) {
     if (!eat("r") || !number(place.rank) || !eat(".")) return false;
-    if (eat("in.")) place.buffer = Buffer::input;
-    else if (eat("out.")) place.buffer = Buffer::output;
-    else if (eat("scratch.")) place.buffer = Buffer::scratch;
-    else return false;
+    if (eat("in."))
+      place.buffer = Buffer::input;
+    else if (eat("out."))
+      place.buffer = Buffer::output;
+    else if (eat("scratch."))
+      place.buffer = Buffer::scratch;
+    else
+      return false;
     return number(place.chunk);
   }
   bool places(std::vector<Place>& places, std::string_view between) {
     places.clear();
     do {
-      if (Place one; place(one)) places.push_back(one);
-      else return false;
+      if (Place one; place(one))
+        places.push_back(one);
+      else
+        return false;
     } while (eat(between));
     return true;
   }
@@ -81,7 +87,8 @@ class Line {
 
  private:
   void skip_blanks() {
-    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\t' || rest_.front() == '\r')) rest_.remove_prefix(1);
+    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\t' || rest_.front() == '\r'))
+      rest_.remove_prefix(1);
   }
   std::string_view rest_;
 };
@@ -132,19 +139,24 @@ class Parser {
     if (!next(line) || !line.eat("name ")) return fault("expected 'name WORD'");
     name = line.word();
     if (!line.at_end()) return fault("a name is one word, but there is also " + shown(line.rest()));
-    if (!next(line) || !line.eat("shape ")) return fault("expected 'shape COLLECTIVE ranks N chunks N root N scratch N'");
+    if (!next(line) || !line.eat("shape "))
+      return fault("expected 'shape COLLECTIVE ranks N chunks N root N scratch N'");
     const std::string_view word = line.word();
     const std::optional<Collective> collective = parse_collective(word);
     if (!collective) return fault("unknown collective " + shown(word));
     shape.collective = *collective;
     if (!line.eat("ranks ") || !line.number(shape.ranks) || !line.eat("chunks ") || !line.number(shape.chunks) ||
-        !line.eat("root ") || !line.number(shape.root) || !line.eat("scratch ") || !line.number(shape.scratch_chunks) || !line.at_end())
+        !line.eat("root ") || !line.number(shape.root) || !line.eat("scratch ") || !line.number(shape.scratch_chunks) ||
+        !line.at_end())
       return fault("expected 'shape COLLECTIVE ranks N chunks N root N scratch N'");
     if (shape.ranks > kRanksMax || shape.chunks > kChunksMax || shape.scratch_chunks > kChunksMax)
-      return fault("at most " + std::to_string(kRanksMax) + " ranks and " + std::to_string(kChunksMax) + " chunks or scratch chunks");
-    const std::int64_t places = std::int64_t{shape.ranks} * (std::int64_t{shape.input_chunks()} + shape.output_chunks() + shape.scratch_chunks);
+      return fault("at most " + std::to_string(kRanksMax) + " ranks and " + std::to_string(kChunksMax) +
+                   " chunks or scratch chunks");
+    const std::int64_t places =
+        std::int64_t{shape.ranks} * (std::int64_t{shape.input_chunks()} + shape.output_chunks() + shape.scratch_chunks);
     if (places > kParsedPlacesMax)
-      return fault(std::to_string(places) + " places are more than the " + std::to_string(kParsedPlacesMax) + " that text may have");
+      return fault(std::to_string(places) + " places are more than the " + std::to_string(kParsedPlacesMax) +
+                   " that text may have");
     return {};
   }
 
@@ -177,7 +189,8 @@ class Parser {
     int level = -1;
     if (line.eat("@") && !line.number(level)) return fault("expected a level after '@'");
     if (!line.places(from_, "+") || !line.eat("->") || !line.places(to_, ","))
-      return fault("expected 'PLACE + ... -> PLACE, ...' with places like r0.in.0, r1.out.2, r2.scratch.0, at " + shown(line.rest()));
+      return fault("expected 'PLACE + ... -> PLACE, ...' with places like r0.in.0, r1.out.2, r2.scratch.0, at " +
+                   shown(line.rest()));
     std::optional<Rank> executor;
     if (Rank rank = 0; line.eat("by")) {
       if (!line.eat("r") || !line.number(rank)) return fault("expected a rank after 'by', like r0");
@@ -185,8 +198,10 @@ class Parser {
     }
     Tree tree = Tree::chain;
     if (line.eat("tree")) {
-      if (line.eat("canonical")) tree = Tree::canonical;
-      else if (!line.eat("chain")) return fault("a tree is 'canonical' or 'chain'");
+      if (line.eat("canonical"))
+        tree = Tree::canonical;
+      else if (!line.eat("chain"))
+        return fault("a tree is 'canonical' or 'chain'");
     }
     if (!line.at_end()) return fault("what is " + shown(line.rest()) + " at the end?");
     builder.combine(from_, to_, tree, executor);
@@ -233,8 +248,8 @@ std::string print(const Step& step) {
 
 std::string print(const Schedule& schedule) {
   const ScheduleShape& shape = schedule.shape;
-  std::string text = "sluice schedule 1\nname " + schedule.name + "\nshape " + std::string(name(shape.collective)) + " ranks " +
-                     std::to_string(shape.ranks) + " chunks " + std::to_string(shape.chunks) + " root " +
+  std::string text = "sluice schedule 1\nname " + schedule.name + "\nshape " + std::string(name(shape.collective)) +
+                     " ranks " + std::to_string(shape.ranks) + " chunks " + std::to_string(shape.chunks) + " root " +
                      std::to_string(shape.root) + " scratch " + std::to_string(shape.scratch_chunks) + "\n";
   if (schedule.only) text += "# only the steps that touch r" + std::to_string(*schedule.only) + "\n";
   const std::vector<Step>& steps = schedule.steps;
