@@ -1,10 +1,8 @@
 #include "transport/slot_ring.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <climits>
+#include <string>
 
 namespace sluice {
 namespace {
@@ -13,6 +11,16 @@ constexpr std::size_t up_to_line(std::size_t bytes) { return (bytes + kCacheLine
 constexpr std::size_t headers_bytes(RingShape shape) { return up_to_line(shape.slots * sizeof(SlotHeader)); }
 
 }  // namespace
+
+Status check_shape(RingShape shape) {
+  if (shape.slots < 1 || shape.slots > kSlotsMax)
+    return {Code::invalid_argument,
+            "a flow of " + std::to_string(shape.slots) + " slots: must be 1 to " + std::to_string(kSlotsMax)};
+  if (shape.slot_bytes < kCacheLine || shape.slot_bytes > kSlotBytesMax || shape.slot_bytes % kCacheLine != 0)
+    return {Code::invalid_argument, "a flow with slots of " + std::to_string(shape.slot_bytes) +
+                                        " bytes: must be a multiple of 64, at most " + std::to_string(kSlotBytesMax)};
+  return {};
+}
 
 std::size_t ring_bytes(RingShape shape) {
   return sizeof(RingControl) + headers_bytes(shape) + std::size_t{shape.slots} * shape.slot_bytes;
@@ -24,9 +32,11 @@ Ring::Ring(std::byte* memory, RingShape shape)
       data_(memory + sizeof(RingControl) + headers_bytes(shape)),
       shape_(shape) {}
 
-void ring_doorbell_slow(Doorbell& doorbell) {
-  doorbell.rings.fetch_add(1, std::memory_order_release);
-  syscall(SYS_futex, &doorbell.rings, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+void ring_bell_slow(const Bell& bell) {
+  if (bell.door->sleeping.exchange(0, std::memory_order_relaxed) == 0) return;  // another waker was first
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full, and then the sleeper is awake.
+  [[maybe_unused]] const ssize_t written = ::write(bell.event_fd, &one, sizeof one);
 }
 
 }  // namespace sluice

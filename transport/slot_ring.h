@@ -2,7 +2,8 @@
 // receiver reads them in place and releases them. The ring's memory is all that an executor touches, so
 // there is no call, virtual or other, into a transport per slot.
 //
-//   shm        one ring in memory that both ranks map; progress() has nothing to move.
+//   shm        one ring in memory that both ranks map; progress() has nothing to move. A rank that sleeps is woken through its
+//              Bell by whoever commits to it or releases what it sent.
 //   tcp, loop  a ring at each end; progress() moves committed slots to the peer's ring and released
 //              counts back.
 //
@@ -13,6 +14,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "base/result.h"
 
 namespace sluice {
 
@@ -32,6 +35,7 @@ static_assert(sizeof(SlotHeader) == 16);
 struct RingShape {
   std::uint32_t slots = 8;            // >= 1
   std::uint32_t slot_bytes = 1 << 16;  // a multiple of kCacheLine
+  bool operator==(const RingShape&) const = default;
 };
 
 // Start of a ring's memory; headers follow, then slots, each from a cache line border.
@@ -40,18 +44,39 @@ struct RingControl {
   alignas(kCacheLine) std::atomic<std::uint64_t> head;  // slots released. Receiver release -> sender acquire: slot is free
 };
 
-std::size_t ring_bytes(RingShape shape);
+inline constexpr std::uint32_t kSlotsMax = 1 << 12;
+inline constexpr std::uint32_t kSlotBytesMax = 1 << 28;
 
-// Wakes a rank that sleeps on its doorbell. Lies in memory shared by the two ranks, or nowhere (nullptr).
+// invalid_argument, naming the number and what is allowed.
+Status check_shape(RingShape shape);
+std::size_t ring_bytes(RingShape shape);  // of a shape that passed check_shape
+
+// Tells whether a rank sleeps. Lies in memory shared with the ranks that wake it.
 struct Doorbell {
-  alignas(kCacheLine) std::atomic<std::uint32_t> sleeping;  // 1 while the owner is about to sleep or sleeps
-  std::atomic<std::uint32_t> rings;                          // futex word
+  alignas(kCacheLine) std::atomic<std::uint32_t> sleeping;  // 1 from before the sleeper's last look at its flows until it is woken
 };
-void ring_doorbell_slow(Doorbell& doorbell);  // the futex call
-inline void ring_doorbell(Doorbell* doorbell) {
-  if (doorbell == nullptr) return;
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the sleeper's fence: it sees our slot or we see it sleeping
-  if (doorbell->sleeping.load(std::memory_order_relaxed) != 0) ring_doorbell_slow(*doorbell);
+
+// How to wake a rank: where it says that it sleeps, and the eventfd that it sleeps on (of this process; the flow's transport
+// owns it). An eventfd rather than a futex, for a rank may sleep on several transports and on sockets at once.
+struct Bell {
+  Doorbell* door = nullptr;  // nullptr: nobody to wake, the transport moves the flow itself
+  int event_fd = -1;
+};
+void ring_bell_slow(const Bell& bell);  // one write() for the first who finds the sleeper
+
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtsan"  // the sanitizer does not model the fence; it only decides who wakes, data goes by tail and head
+#endif
+inline void sleep_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+inline void ring_bell(const Bell& bell) {
+  if (bell.door == nullptr) return;
+  sleep_fence();  // pairs with the sleeper's: either it sees our message, or we see it sleeping
+  if (bell.door->sleeping.load(std::memory_order_relaxed) != 0) ring_bell_slow(bell);
 }
 
 // A view of a ring; the memory belongs to the transport. Copying copies the view.
@@ -90,7 +115,7 @@ class OutFlow {
     ring_.header(committed_) = header;
     ++committed_;
     ring_.control().tail.store(committed_, std::memory_order_release);
-    ring_doorbell(peer_doorbell_);
+    ring_bell(peer_bell_);
   }
   std::uint64_t committed() const { return committed_; }
   std::uint64_t released() { return released_ = ring_.control().head.load(std::memory_order_acquire); }
@@ -106,9 +131,9 @@ class OutFlow {
   }
 
   // For the transport that owns it.
-  void bind(Ring ring, Doorbell* peer_doorbell, const std::byte* window_base, std::size_t window_bytes) {
+  void bind(Ring ring, Bell peer_bell, const std::byte* window_base, std::size_t window_bytes) {
     ring_ = ring;
-    peer_doorbell_ = peer_doorbell;
+    peer_bell_ = peer_bell;
     window_base_ = window_base;
     window_bytes_ = window_bytes;
   }
@@ -118,7 +143,7 @@ class OutFlow {
   Ring ring_;
   std::uint64_t committed_ = 0;
   std::uint64_t released_ = 0;
-  Doorbell* peer_doorbell_ = nullptr;
+  Bell peer_bell_;
   const std::byte* window_base_ = nullptr;
   std::size_t window_bytes_ = 0;
 };
@@ -135,25 +160,26 @@ class InFlow {
   }
   // Only when ready(ahead).
   const SlotHeader& header(std::uint64_t ahead = 0) const { return ring_.header(released_ + ahead); }
-  // The payload in place: in the slot, or in the sender's window. nullptr: the described place is outside
-  // the sender's arena, which only a broken or hostile peer says.
+  // The payload in place: in the slot, or in the sender's window. nullptr: it can't lie there (more than a slot holds, or
+  // outside the sender's arena), which only a broken or hostile peer says. In shared memory such a peer may change the header
+  // at any time: who bounds a copy by header().bytes reads it once.
   const std::byte* payload(std::uint64_t ahead = 0) const {
     const SlotHeader& head = header(ahead);
-    if (!head.described()) return ring_.slot(released_ + ahead);
+    if (!head.described()) return head.bytes <= ring_.shape().slot_bytes ? ring_.slot(released_ + ahead) : nullptr;
     if (head.window_offset > window_bytes_ || head.bytes > window_bytes_ - head.window_offset) return nullptr;
     return window_base_ + head.window_offset;
   }
   void release(std::uint64_t messages = 1) {
     released_ += messages;
     ring_.control().head.store(released_, std::memory_order_release);
-    ring_doorbell(peer_doorbell_);
+    ring_bell(peer_bell_);
   }
   std::uint64_t released() const { return released_; }
 
   // For the transport that owns it.
-  void bind(Ring ring, Doorbell* peer_doorbell, const std::byte* window_base, std::size_t window_bytes) {
+  void bind(Ring ring, Bell peer_bell, const std::byte* window_base, std::size_t window_bytes) {
     ring_ = ring;
-    peer_doorbell_ = peer_doorbell;
+    peer_bell_ = peer_bell;
     window_base_ = window_base;
     window_bytes_ = window_bytes;
   }
@@ -163,7 +189,7 @@ class InFlow {
   Ring ring_;
   std::uint64_t committed_ = 0;
   std::uint64_t released_ = 0;
-  Doorbell* peer_doorbell_ = nullptr;
+  Bell peer_bell_;
   const std::byte* window_base_ = nullptr;
   std::size_t window_bytes_ = 0;
 };

@@ -1,5 +1,12 @@
 #include "transport/transport.h"
 
+#include <poll.h>
+
+#include <array>
+#include <ctime>
+
+#include "base/assert.h"
+
 namespace sluice {
 
 std::string_view name(LinkClass link) {
@@ -10,6 +17,20 @@ std::string_view name(LinkClass link) {
     case LinkClass::tcp: return "tcp";
   }
   return "?";
+}
+
+void wait_any(std::span<Transport* const> transports, Nanoseconds at_most) {
+  SLUICE_ASSERT(transports.size() <= kWaitAnyMax, "more transports than one wait can take");
+  if (transports.size() == 1) return transports[0]->wait(at_most);
+  std::array<pollfd, kWaitAnyMax> polled{};
+  for (std::size_t i = 0; i < transports.size(); ++i) {
+    polled[i] = {transports[i]->wait_fd(), POLLIN, 0};
+    SLUICE_ASSERT(polled[i].fd >= 0, "this transport can't be waited for together with others");
+  }
+  const Nanoseconds left = at_most.count() < 0 ? Nanoseconds(0) : at_most;
+  const timespec timeout{static_cast<time_t>(left.count() / 1'000'000'000), static_cast<long>(left.count() % 1'000'000'000)};
+  ppoll(polled.data(), transports.size(), &timeout, nullptr);  // a signal or an error is an early return
+  for (Transport* transport : transports) transport->cancel_wait();
 }
 
 }  // namespace sluice

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -50,7 +51,9 @@ class Dialer {
  public:
   virtual ~Dialer() = default;
   // An authenticated, connected stream to `peer` for links of this class is wanted. It is delivered to
-  // Transport::adopt on both sides, or the peer's failure is reported to Transport::fail_peer. Asking twice is harmless.
+  // Transport::adopt on both sides, or the peer's failure is reported to Transport::fail_peer. Asking twice is harmless, and
+  // one stream serves both directions: when both sides ask at once, the Dialer makes one and both adopt that one. A
+  // transport refuses a second.
   virtual void want_link(Rank peer, LinkClass link) = 0;
 };
 
@@ -65,16 +68,26 @@ class Transport {
   // Errors: invalid_argument (shape), out_of_resource (arena), peer_lost.
   virtual Result<OutFlow*> open_out(Rank peer, FlowId flow, RingShape shape) = 0;
   virtual Result<InFlow*> open_in(Rank peer, FlowId flow, RingShape shape) = 0;
-  // Forgets all flows of a communicator; messages not yet released are dropped, late ones too.
+  // Forgets all flows of a communicator; messages not yet released are dropped, late ones too. The number must not be used
+  // again on this transport: opening a flow of a closed communicator is an error (invalid_argument).
   virtual void close_flows(std::uint64_t communicator) = 0;
 
   // Moves what can be moved without blocking, most urgent lane first. Returns how many slots, credits or
   // links moved: 0 means there was nothing to do.
   virtual std::size_t progress() = 0;
 
-  // Sleeps until something may have arrived, wake() was called, or `at_most` passed. May return early.
+  // Sleeping without missing anything. The waiter does, in this order:
+  //   prepare_wait();                        whatever arrives from here on ends the wait that follows
+  //   if (progress() > 0 || a flow has what I wait for) cancel_wait();
+  //   else wait(at_most);                    sleeps until something may have arrived, wake() was called, or `at_most` passed
+  // wait() may return early, and ends the preparation. Several transports at once: wait_any() instead of wait().
+  virtual void prepare_wait() = 0;
+  virtual void cancel_wait() = 0;
   virtual void wait(Nanoseconds at_most) = 0;
-  virtual void wake() = 0;  // any thread
+  virtual void wake() = 0;  // any thread. Sticky: the wait under way, or else the next one, returns at once
+
+  // Readable when a prepared wait would end; -1: this transport can't be waited for together with others.
+  virtual int wait_fd() const = 0;
 
   // ok, or why the link to `peer` is broken (peer_lost, refused). Any thread.
   virtual Status peer_status(Rank peer) const = 0;
@@ -88,5 +101,10 @@ class Transport {
   virtual void* allocate_window(std::size_t bytes) = 0;
   virtual void free_window(void* memory) = 0;
 };
+
+// wait() for several transports that are all prepared, and whose progress() then had nothing to do. At most kWaitAnyMax.
+// One alone may be of any kind; of several each must have a wait_fd().
+void wait_any(std::span<Transport* const> transports, Nanoseconds at_most);
+inline constexpr std::size_t kWaitAnyMax = 8;
 
 }  // namespace sluice
