@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs into a folder of its own and uses the result as a stranger would:
-#   install_test.sh pkgconfig|cmake SOURCE BUILD COMPILER...
+#   install_test.sh pkgconfig|cmake SOURCE BUILD PREFIX COMPILER...
 #
 # The program is the first one of README.md, so the README can't promise what does not compile. It is linked against the shared
 # and the static library, outside the tree, and run as two ranks. With pkgconfig each installed header is also compiled alone.
 set -euo pipefail
-way=$1 source=$2 build=$3
-shift 3
+way=$1 source=$2 build=$3 prefix=$4
+shift 4
 compiler=("$@")
 
 if [ "$way" = cmake ] && ! command -v cmake >/dev/null; then
@@ -18,7 +18,7 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 meson install -C "$build" --no-rebuild --quiet --destdir "$root/stage" >"$root/install.log" || { cat "$root/install.log"; exit 1; }
 # The prefix is moved on purpose: nothing that was installed may know where it was built for.
-mv "$root/stage/$(cd "$build" && meson introspect --buildoptions . | grep -o '"name": "prefix", "value": "[^"]*"' | sed 's/.*: "\(.*\)"/\1/')" "$root/prefix"
+mv "$root/stage/$prefix" "$root/prefix"
 library=$(dirname "$(find "$root/prefix" -name libsluice.a)")
 
 mkdir "$root/program"
