@@ -21,22 +21,24 @@ struct AlgorithmRequest {
 };
 
 // What an operation costs, for the tuner: time = rounds * latency + sent_bytes / bandwidth + combined_bytes / combine rate.
-// Per rank, the busiest one; `bytes` as in AlgorithmCost's argument.
+// Each figure is that of the rank that has most of it. A long message is cut into slices that follow one another through the
+// rounds, so `rounds` is paid once a message, not once a slice.
 struct AlgorithmCost {
-  double rounds = 0;
-  double sent_bytes = 0;      // by the busiest rank
-  double combined_bytes = 0;  // bytes read by combines of the busiest rank
+  double rounds = 0;          // levels of the schedule
+  double sent_bytes = 0;      // to other ranks, by the busiest rank
+  double combined_bytes = 0;  // read by its steps of several sources
+  bool operator==(const AlgorithmCost&) const = default;
 };
 
 struct Algorithm {
   std::string_view name;  // "ring"
   Collective collective;
-  bool canonical;       // offers Order::canonical (proved by the tests, for every rank count that it supports)
-  bool fast;            // offers Order::fast
-  bool uneven;          // right also when blocks have different extents that only their two ends know (v-forms)
+  bool uneven;  // right also when blocks have different extents that only their two ends know (v-forms)
   bool (*supports)(int ranks);
+  bool (*supports_canonical)(
+      int ranks);  // offers Order::canonical (forms that do not sum: as `supports`); Order::fast always
   Result<Schedule> (*build)(const AlgorithmRequest& request);
-  // `bytes`: the whole message of one rank (all_reduce, broadcast, reduce: count * size; the forms with blocks: the sum of all blocks).
+  // `ranks` >= 1. `bytes`: the whole message of one rank (all_reduce, broadcast, reduce: count * size; the forms with blocks: the sum of all blocks).
   AlgorithmCost (*cost)(int ranks, double bytes);
 };
 

@@ -2,7 +2,8 @@
 //
 //   Cost   O(places touched) per step, whatever is kept. Tracking: three numbers per place of a rank that is touched,
 //          and one entry per ordered pair of ranks that talk; freed by build().
-//   Levels are worked out on in-place names, so that they also hold when input and output are one memory.
+//   Levels are worked out so that they also hold when input and output are one memory: reading an input counts as reading the
+//          output of the same name. A copy between the two is nothing in place, and orders only what names the output.
 #include <algorithm>
 #include <utility>
 
@@ -13,12 +14,14 @@
 namespace sluice {
 namespace {
 
-// What is known of a place after the steps so far.
+// What is known of a place after the steps so far; an input that is an output in place is known under that name.
 struct Track {
-  std::int32_t write = -1;  // level of the last write, read
-  std::int32_t read = -1;
-  std::int32_t weight = 0;   // inputs that its value holds
-  std::uint32_t moment = 0;  // the last moment that wrote it, plus one, and who executed that
+  std::int32_t write = -1;       // level of the last write
+  std::int32_t change = -1;      // ... that is one in place too
+  std::int32_t read = -1;        // ... of the last read by this name
+  std::int32_t input_read = -1;  // ... by the name of the input
+  std::int32_t weight = 0;       // inputs that its value holds
+  std::uint32_t moment = 0;      // the last moment that wrote it, plus one, and who executed that
   std::int32_t writer = -1;
 };
 
@@ -132,7 +135,9 @@ struct ScheduleBuilder::State {
   bool check_place(const Pending& step, std::size_t number, Place place, bool target);
   bool check(const Pending& step, std::size_t number);
   bool check_moment();
+  bool is_nothing_in_place(const Pending& step) const;
   int level_of_places(const Pending& step);
+  void note_places(const Pending& step, int level, int weight);
   int level_of_messages(const Pending& step, std::uint32_t number, int level);
   void count_messages(const Pending& step, int level);
   void derive(const Pending& step, int level, int weight);
@@ -233,14 +238,38 @@ bool ScheduleBuilder::State::check_moment() {
   return true;
 }
 
+bool ScheduleBuilder::State::is_nothing_in_place(const Pending& step) const {
+  return schedule.shape.ranks > 1 && step.from.size() == 1 && step.to.size() == 1 &&
+         in_place_name(schedule.shape, step.from[0]) == step.to[0];
+}
+
 int ScheduleBuilder::State::level_of_places(const Pending& step) {
   int level = 0;
-  for (const Place& place : step.from) level = std::max(level, track(in_place_name(schedule.shape, place)).write + 1);
+  for (const Place& place : step.from) {
+    const Track& source = track(in_place_name(schedule.shape, place));
+    level = std::max(level, (place.buffer == Buffer::input ? source.change : source.write) + 1);
+  }
+  const bool nothing = is_nothing_in_place(step);
   for (const Place& place : step.to) {
     const Track& target = track(place);
-    level = std::max({level, target.write + 1, target.read + 1});
+    level = std::max({level, target.write + 1, target.read + 1, nothing ? 0 : target.input_read + 1});
   }
   return level;
+}
+
+void ScheduleBuilder::State::note_places(const Pending& step, int level, int weight) {
+  for (const Place& place : step.from) {
+    Track& source = track(in_place_name(schedule.shape, place));
+    std::int32_t& read = place.buffer == Buffer::input ? source.input_read : source.read;
+    read = std::max(read, level);
+  }
+  const bool nothing = is_nothing_in_place(step);
+  for (const Place& place : step.to) {
+    Track& target = track(place);
+    target.write = level;
+    if (!nothing) target.change = level;
+    target.weight = weight;
+  }
 }
 
 // The first level from `level` on that every pair of the step can take. In a moment: one that none of its pairs used yet.
@@ -313,16 +342,7 @@ void ScheduleBuilder::State::flush() {
     for (const Place& place : pending[i].from) weights[i] += place.buffer == Buffer::input ? 1 : track(place).weight;
     derive(pending[i], level, weights[i]);
   }
-  for (std::size_t i = 0; i < pending_count; ++i) {
-    for (const Place& place : pending[i].from) {
-      Track& source = track(in_place_name(schedule.shape, place));
-      source.read = std::max(source.read, level);
-    }
-    for (const Place& place : pending[i].to) {
-      track(place).write = level;
-      track(place).weight = weights[i];
-    }
-  }
+  for (std::size_t i = 0; i < pending_count; ++i) note_places(pending[i], level, weights[i]);
   schedule.levels = std::max(schedule.levels, level + 1);
   ++moments;
   steps += static_cast<int>(pending_count);

@@ -16,9 +16,9 @@
 namespace sluice {
 
 struct ProgramCheck {
-  int slots = 8;     // credits of each flow
-  int slices = 3;    // how many slices are replicated
-  int window = 2;    // slices in flight
+  int slots = 8;       // credits of each flow
+  int slices = 3;      // how many slices are replicated
+  int window = 2;      // slices in flight
   bool direct = true;  // treat every message that may be described as described
 };
 
