@@ -54,6 +54,8 @@ struct Range {
   std::int64_t most;
 };
 
+constexpr std::int64_t kYear = std::int64_t{525'600} * 60'000'000'000;  // nanoseconds
+
 std::optional<Range> range_of(Setting setting) {
   switch (setting) {
     case Setting::slice_bytes: return Range{0, 1 << 30};
@@ -61,8 +63,8 @@ std::optional<Range> range_of(Setting setting) {
     case Setting::arena_bytes: return Range{1 << 20, std::int64_t{1} << 44};
     case Setting::slices_in_flight: return Range{1, 1024};
     case Setting::slots: return Range{4, 1024};
-    case Setting::deadline: return Range{1'000'000, std::int64_t{1} << 60};
-    case Setting::join_deadline: return Range{1'000'000, std::int64_t{1} << 60};
+    case Setting::deadline: return Range{1'000'000, kYear};
+    case Setting::join_deadline: return Range{1'000'000, kYear};
     case Setting::spin: return Range{0, 1'000'000'000};
     default: return std::nullopt;
   }
@@ -89,6 +91,17 @@ std::string_view trimmed(std::string_view text) {
 Error bad(std::string_view what, std::string_view value, std::string_view allowed) {
   return {Code::invalid_argument,
           std::string(what) + " is '" + std::string(value) + "', but must be " + std::string(allowed)};
+}
+
+// In the largest unit that gives a whole number.
+std::string format(Kind kind, std::int64_t number) {
+  if (kind == Kind::bytes) return format_bytes(static_cast<std::size_t>(number));
+  if (kind != Kind::duration) return std::to_string(number);
+  constexpr std::array<std::pair<std::string_view, std::int64_t>, 4> kUnits{
+      {{"min", 60'000'000'000}, {"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1'000}}};
+  for (const auto& [unit, nanoseconds] : kUnits)
+    if (number != 0 && number % nanoseconds == 0) return std::to_string(number / nanoseconds) + std::string(unit);
+  return std::to_string(number) + "ns";
 }
 
 // A number with one of `suffixes` behind it, scaled. nullopt: not a number, negative, or too large.
@@ -136,7 +149,7 @@ constexpr std::array<std::string_view, 9> kOtherVariables{
 Status read_environment(Config& config) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
-    if (!text.starts_with("SLUICE_")) continue;
+    if (!text.starts_with("SLUICE_") || text.find('=') == std::string_view::npos) continue;
     const std::string_view key = text.substr(0, text.find('='));
     const auto found =
         std::find_if(kRows.begin(), kRows.end(), [&](const SettingRow& one) { return one.variable == key; });
@@ -174,7 +187,7 @@ constexpr std::array<Launcher, 5> kLaunchers{{
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", ""},
     {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
      "PMIX_NAMESPACE"},
-    {"mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_ID"},
+    {"mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ""},
     {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", "SLURM_JOB_ID"},
 }};
 
@@ -228,7 +241,7 @@ Status Config::set(Setting setting, std::string value, Origin origin) {
     return bad(what, value, allowed);
   }
   if (const auto range = range_of(setting); range && (number < range->least || number > range->most))
-    return bad(what, value, "between " + std::to_string(range->least) + " and " + std::to_string(range->most));
+    return bad(what, value, "between " + format(kind_of(setting), range->least) + " and " + format(kind_of(setting), range->most));
   target = {std::move(value), origin, number};
   return {};
 }

@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "base/assert.h"
+
 namespace sluice {
 namespace {
 
@@ -45,7 +47,10 @@ constexpr std::array<ReduceOp, kReduceOps> kAllOps = [] {
   return all;
 }();
 
-const TypeRow& row(DataType type) { return kTypes.at(static_cast<std::size_t>(type)); }
+const TypeRow& row(DataType type) {
+  SLUICE_ASSERT(static_cast<std::size_t>(type) < kTypes.size(), "a data type must pass check_pair before it is used");
+  return kTypes[static_cast<std::size_t>(type)];
+}
 
 }  // namespace
 
@@ -66,7 +71,10 @@ Status check_pair(DataType type, ReduceOp op) {
 }
 
 std::string_view name(DataType type) { return row(type).word; }
-std::string_view name(ReduceOp op) { return kOps.at(static_cast<std::size_t>(op)); }
+std::string_view name(ReduceOp op) {
+  SLUICE_ASSERT(static_cast<std::size_t>(op) < kOps.size(), "a reduction must pass check_pair before it is used");
+  return kOps[static_cast<std::size_t>(op)];
+}
 std::string_view name(Order order) { return order == Order::fast ? "fast" : "canonical"; }
 
 std::optional<DataType> parse_data_type(std::string_view word) {
