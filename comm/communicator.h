@@ -205,7 +205,7 @@ class Runtime {
   static Result<std::vector<std::unique_ptr<Runtime>>> loop(int ranks, std::uint64_t seed, RuntimeOptions options);
 
   ~Runtime();
-  Communicator world();
+  Communicator world();  // the same at every call; lives as long as this Runtime
   std::vector<LaneCounters> lane_counters() const;
   const Config& config() const;
 
@@ -214,6 +214,7 @@ class Runtime {
 
  private:
   std::shared_ptr<detail::RuntimeState> state_;  // shared: communicators, buffers and Works may outlive the handle
+  Communicator world_;
 };
 
 }  // namespace sluice

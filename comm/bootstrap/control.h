@@ -26,6 +26,7 @@ namespace sluice {
 
 enum class NoticeKind : std::uint8_t {
   peer_lost,  // world_rank is gone; text says how it was noticed
+  peer_left,  // world_rank said goodbye: what it sent before still counts, nothing more will come
   abort,      // communicator is broken; code and text say why
   arrival,    // world_rank is inside an operation of communicator; payload is its fingerprint
   shrink,     // payload: a proposal or decision about the survivors of communicator

@@ -1,0 +1,239 @@
+// What becomes of posted operations: turns, faults, stuck operations, and what the control plane says.
+#include <cstring>
+
+#include "base/log.h"
+#include "comm/executor/communicator_state.h"
+#include "comm/executor/runtime_state.h"
+
+namespace sluice::detail {
+namespace {
+
+constexpr Nanoseconds kArrivalAfter = std::chrono::milliseconds(100);  // stuck for so long: compare fingerprints
+constexpr Nanoseconds kLeaverGrace = std::chrono::milliseconds(200);   // what a leaver sent last may still be on its way
+constexpr Nanoseconds kDisputeMax = std::chrono::seconds(1);           // a digest differed and nobody could say why
+
+std::string seconds(Nanoseconds time) {
+  const double value = std::chrono::duration<double>(time).count();
+  std::string text = std::to_string(value);
+  return text.substr(0, text.find('.') + 3) + " s";
+}
+
+}  // namespace
+
+bool CommunicatorState::enqueue(Operation* operation) {
+  if (operation->fingerprint().kind != OperationKind::point_to_point)
+    collectives_.push_back(operation);
+  else if (dynamic_cast<SendOperation*>(operation) != nullptr)
+    sends_[operation->waiting_for()].push_back(operation);
+  else
+    receives_[operation->waiting_for()].push_back(operation);
+  return !std::exchange(active_, true);
+}
+
+bool CommunicatorState::idle() const {
+  if (!collectives_.empty()) return false;
+  for (const auto& [peer, queue] : sends_)
+    if (!queue.empty()) return false;
+  for (const auto& [peer, queue] : receives_)
+    if (!queue.empty()) return false;
+  return true;
+}
+
+CommunicatorState::Turn CommunicatorState::turn(int steps) {
+  Turn result;
+  if (broken()) {
+    result.finished = fail_all();
+    result.moved = result.idle = true;
+    return result;
+  }
+  if (!disputed_since_) turn_of(collectives_, steps, result);
+  turn_of_self(result);
+  for (auto& [peer, queue] : sends_)
+    if (peer != rank()) turn_of(queue, steps, result);
+  for (auto& [peer, queue] : receives_)
+    if (peer != rank()) turn_of(queue, steps, result);
+  if (idle()) {
+    active_ = false;
+    result.idle = true;
+  }
+  return result;
+}
+
+bool CommunicatorState::turn_of(std::deque<Operation*>& queue, int steps, Turn& result) {
+  if (queue.empty()) return false;
+  Operation* operation = queue.front();
+  const std::uint64_t before = operation->progress_mark();
+  const Advance advance = operation->advance(steps);
+  result.moved = result.moved || operation->progress_mark() != before;
+  if (advance == Advance::done) {
+    queue.pop_front();
+    finish(operation, {});
+    ++result.finished;
+    result.moved = true;
+  } else if (advance == Advance::failed) {
+    fault(*operation);
+    result.moved = true;
+  }
+  return true;
+}
+
+// A send to oneself and its receive.
+void CommunicatorState::turn_of_self(Turn& result) {
+  auto& sends = sends_[rank()];
+  auto& receives = receives_[rank()];
+  while (!sends.empty() && !receives.empty()) {
+    auto* send = static_cast<SendOperation*>(sends.front());
+    auto* receive = static_cast<ReceiveOperation*>(receives.front());
+    if (!receive->accepts(send->preamble())) return break_with({Code::mismatch, title(*receive) + ": " + receive->fault_text()}, true);
+    if (send->bytes() != 0) std::memcpy(receive->data(), send->data(), send->bytes());
+    sends.pop_front();
+    receives.pop_front();
+    finish(send, {});
+    finish(receive, {});
+    result.finished += 2;
+    result.moved = true;
+  }
+}
+
+void CommunicatorState::finish(Operation* operation, Status status) {
+  runtime_->count(lane(), operation->bytes_sent(), runtime_->clock().now() - operation->posted_at());
+  operation->finish(std::move(status));
+  operation->drop_reference();
+}
+
+int CommunicatorState::fail_all() {
+  const Status why = status().ok() ? Status(Code::aborted, "communicator '" + identity_.name + "' was destroyed with operations unfinished")
+                                   : status();
+  int finished = 0;
+  const auto fail = [&](std::deque<Operation*>& queue) {
+    for (Operation* operation : queue) {
+      finish(operation, why);
+      ++finished;
+    }
+    queue.clear();
+  };
+  fail(collectives_);
+  for (auto& [peer, queue] : sends_) fail(queue);
+  for (auto& [peer, queue] : receives_) fail(queue);
+  active_ = false;
+  return finished;
+}
+
+std::string CommunicatorState::title(const Operation& operation) const {
+  const Fingerprint& print = operation.fingerprint();
+  std::string text = std::string(name(print.kind));
+  if (print.sequence != 0) text += " #" + std::to_string(print.sequence);
+  return text + " on communicator '" + identity_.name + "' (lane " + lane().name + ")";
+}
+
+// A message that does not fit. A text says all; a differing digest is explained by the fingerprints.
+void CommunicatorState::fault(Operation& operation) {
+  const std::string text = operation.fault_text();
+  if (!text.empty()) return break_with({Code::mismatch, title(operation) + ": " + text}, true);
+  disputed_since_ = runtime_->clock().now();
+  runtime_->control().flood({NoticeKind::arrival, identity_.id, runtime_->world_rank(), Code::ok, {}, encode(operation.fingerprint())});
+}
+
+void CommunicatorState::watch(Nanoseconds now) {
+  if (broken()) return;
+  if (disputed_since_ && now - *disputed_since_ > kDisputeMax && !collectives_.empty()) {
+    const Operation& operation = *collectives_.front();
+    return break_with({Code::mismatch, title(operation) + ": rank " + std::to_string(operation.waiting_for()) +
+                                           " is inside another operation than rank " + std::to_string(rank())}, true);
+  }
+  if (!collectives_.empty()) watch_operation(*collectives_.front(), now);
+  for (auto& [peer, queue] : sends_)
+    if (!queue.empty()) watch_operation(*queue.front(), now);
+  for (auto& [peer, queue] : receives_)
+    if (!queue.empty()) watch_operation(*queue.front(), now);
+}
+
+void CommunicatorState::watch_operation(Operation& operation, Nanoseconds now) {
+  const Nanoseconds stuck = operation.stuck_for(now);
+  const Rank peer = operation.waiting_for();
+  if (peer >= 0 && peer != rank()) {
+    const Rank world_peer = world_rank(peer);
+    if (auto transport = runtime_->transport_to(world_peer); transport.ok())
+      if (const Status link = (*transport)->peer_status(world_peer); !link.ok() && !runtime_->left(world_peer))
+        return break_with({link.code(), title(operation) + ": rank " + std::to_string(peer) + ": " + link.text()}, true);
+    if (stuck > kLeaverGrace && runtime_->left(world_peer))
+      return break_with({Code::peer_lost, title(operation) + ": rank " + std::to_string(peer) + " left while rank " +
+                                              std::to_string(rank()) + " waits for it"}, true);
+  }
+  if (stuck > kArrivalAfter && operation.fingerprint().sequence != 0 && operation.take_arrival_turn(now))
+    runtime_->control().flood({NoticeKind::arrival, identity_.id, runtime_->world_rank(), Code::ok, {}, encode(operation.fingerprint())});
+  if (stuck > operation.deadline()) time_out(operation, stuck);
+}
+
+void CommunicatorState::time_out(Operation& operation, Nanoseconds stuck) {
+  std::string text = title(operation) + ": no progress for " + seconds(stuck) + " on rank " + std::to_string(rank());
+  if (operation.waiting_for() >= 0) text += ", which waits for rank " + std::to_string(operation.waiting_for());
+  if (const std::string missing = missing_ranks(operation); !missing.empty()) text += "; not seen inside it: rank " + missing;
+  break_with({Code::timeout, text + " (SLUICE_DEADLINE or CallOptions::deadline sets how long is waited)"}, true);
+}
+
+// Members whose arrival in this operation was never announced: the stuck ones announce themselves.
+std::string CommunicatorState::missing_ranks(const Operation& operation) const {
+  if (operation.fingerprint().sequence == 0) return {};
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  for (Rank other = 0; other < ranks(); ++other) {
+    const auto at = arrivals_.find(other);
+    if (other == rank() || (at != arrivals_.end() && at->second.sequence >= operation.fingerprint().sequence)) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(other);
+  }
+  return text;
+}
+
+void CommunicatorState::break_with(const Status& why, bool tell) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (broken_.load(std::memory_order_relaxed)) return;
+    status_ = why;
+    broken_.store(true, std::memory_order_release);
+  }
+  log(LogLevel::error, runtime_->world_rank(), std::string(sluice::name(why.code())) + ": " + why.text());
+  if (tell) runtime_->control().flood({NoticeKind::abort, identity_.id, runtime_->world_rank(), why.code(), why.text(), {}});
+  runtime_->engine().wake();
+}
+
+Status CommunicatorState::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+// Written at every post, so that a rank that returned long ago can still be told that it disagreed.
+void CommunicatorState::remember(const Fingerprint& print) {
+  std::optional<std::string> differs;
+  {
+    const std::lock_guard lock(mutex_);
+    history_[print.sequence % kHistory] = print;
+    for (const auto& [other, theirs] : arrivals_)
+      if (theirs.sequence == print.sequence && !differs) differs = difference(theirs, other, print, rank());
+  }
+  if (differs) break_with({Code::mismatch, std::string(name(print.kind)) + " #" + std::to_string(print.sequence) + " on communicator '" +
+                                               identity_.name + "': " + *differs}, true);
+}
+
+void CommunicatorState::on_arrival(Rank world_rank, const Fingerprint& theirs) {
+  const auto other = rank_of_world(world_rank);
+  if (!other || theirs.communicator != identity_.id) return;
+  std::optional<std::string> differs;
+  {
+    const std::lock_guard lock(mutex_);
+    arrivals_[*other] = theirs;
+    const Fingerprint& mine = history_[theirs.sequence % kHistory];
+    if (mine.sequence == theirs.sequence) differs = difference(theirs, *other, mine, rank());
+  }
+  if (differs) break_with({Code::mismatch, std::string(name(theirs.kind)) + " #" + std::to_string(theirs.sequence) + " on communicator '" +
+                                               identity_.name + "': " + *differs}, true);
+}
+
+void CommunicatorState::on_peer_lost(Rank world_rank, const std::string& how) {
+  const auto other = rank_of_world(world_rank);
+  if (!other) return;
+  break_with({Code::peer_lost, "communicator '" + identity_.name + "': rank " + std::to_string(*other) + " (world rank " +
+                                   std::to_string(world_rank) + ") is lost: " + how}, false);
+}
+
+}  // namespace sluice::detail

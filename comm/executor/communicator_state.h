@@ -1,0 +1,162 @@
+// What a Communicator holds: members, flows, programs, the queue of posted operations, and what broke it.
+//
+//   Threads  post() by the communicator's one user thread; enqueue(), turn(), watch(), fail_all() under the owner token;
+//            on_notice() on the control plane's thread; break_with() and status() from any.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "comm/algorithms/algorithms.h"
+#include "comm/bootstrap/control.h"
+#include "comm/communicator.h"
+#include "comm/executor/collective_operation.h"
+#include "comm/executor/point_to_point.h"
+
+namespace sluice::detail {
+
+class RuntimeState;
+
+// A collective as it was called, checked by check_call (call.h).
+struct Call {
+  OperationKind kind = OperationKind::none;
+  Collective collective = Collective::all_reduce;
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::size_t count = 0;  // elements of the message or of one block; of this rank's block in gather_v and scatter_v
+  DataType type = DataType::float32;
+  Reduction reduction;
+  Rank root = -1;
+  bool uneven = false;
+  Blocks in_blocks;   // uneven only; empty: one block of `count`
+  Blocks out_blocks;
+  bool shared_blocks = false;  // all ranks give the same blocks
+};
+
+struct Identity {
+  std::uint64_t id = 0;
+  std::string name;
+  Lane lane;
+  std::vector<Rank> members;  // world ranks, by rank
+  Rank rank = 0;
+  Nanoseconds deadline{0};
+};
+
+class CommunicatorState {
+ public:
+  CommunicatorState(std::shared_ptr<RuntimeState> runtime, Identity identity);
+  ~CommunicatorState();
+
+  Rank rank() const { return identity_.rank; }
+  int ranks() const { return static_cast<int>(identity_.members.size()); }
+  Rank world_rank(Rank rank) const { return identity_.members[static_cast<std::size_t>(rank)]; }
+  std::optional<Rank> rank_of_world(Rank world_rank) const;
+  const Identity& identity() const { return identity_; }
+  const Lane& lane() const { return identity_.lane; }
+  RuntimeState& runtime() const { return *runtime_; }
+  const std::shared_ptr<RuntimeState>& shared_runtime() const { return runtime_; }
+
+  Work post(const Call& call, const CallOptions& options);
+  Work post_send(const void* data, std::size_t count, DataType type, Rank to, const CallOptions& options);
+  Work post_receive(void* data, std::size_t count, DataType type, Rank from, const CallOptions& options);
+
+  // The first error wins; later ones are dropped. `tell`: floods it to the other members.
+  void break_with(const Status& why, bool tell);
+  Status status() const;
+  bool broken() const { return broken_.load(std::memory_order_acquire); }
+  void mark_closed() { closed_ = true; }
+  bool closed() const { return closed_; }
+  std::uint64_t next_split() { return ++splits_; }
+  std::uint8_t* barrier_byte() { return &barrier_byte_; }
+
+  // For the engine.
+  bool enqueue(Operation* operation);  // true: this communicator had nothing to do before
+  struct Turn {
+    bool moved = false;
+    bool idle = false;
+    int finished = 0;
+  };
+  Turn turn(int steps);
+  void watch(Nanoseconds now);
+  int fail_all();
+  void recycle(CollectiveOperation* operation);
+
+  // From the control plane.
+  void on_arrival(Rank world_rank, const Fingerprint& fingerprint);
+  void on_peer_lost(Rank world_rank, const std::string& how);
+
+ private:
+  struct ProgramKey {
+    Collective collective;
+    Rank root;
+    Order order;
+    bool in_place;
+    const Algorithm* algorithm;
+    auto operator<=>(const ProgramKey&) const = default;
+  };
+  struct BoundProgram {
+    Program program;
+    std::vector<OutFlow*> out_flows;
+    std::vector<InFlow*> in_flows;
+  };
+  static constexpr std::size_t kHistory = 16;
+
+  Result<const Algorithm*> choose(const Call& call, Order order, const std::string& forced);
+  Result<BoundProgram*> program(const ProgramKey& key);
+  Result<OutFlow*> out_flow(Rank peer, std::uint8_t channel);
+  Result<InFlow*> in_flow(Rank peer, std::uint8_t channel);
+  RingShape ring_shape() const;
+  Fingerprint point_to_point_print() const;
+  Result<CollectiveOperation*> prepare(const Call& call, const CallOptions& options);
+  Status check_callable() const;
+  Nanoseconds deadline_of(const CallOptions& options) const;
+  std::size_t slice_bytes(const Call& call, int chunks) const;
+  CollectiveOperation* take_operation();
+  Work submit(Operation* operation);
+  void remember(const Fingerprint& fingerprint);
+
+  bool turn_of(std::deque<Operation*>& queue, int steps, Turn& result);
+  void turn_of_self(Turn& result);
+  void finish(Operation* operation, Status status);
+  void fault(Operation& operation);
+  void watch_operation(Operation& operation, Nanoseconds now);
+  void time_out(Operation& operation, Nanoseconds stuck);
+  std::string title(const Operation& operation) const;
+  std::string missing_ranks(const Operation& operation) const;
+  bool idle() const;
+
+  std::shared_ptr<RuntimeState> runtime_;  // shared: handles and Works may outlive the Runtime
+  Identity identity_;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t splits_ = 0;
+  bool closed_ = false;
+  std::uint8_t barrier_byte_ = 0;
+  std::map<ProgramKey, std::unique_ptr<BoundProgram>> programs_;
+  std::map<std::pair<Rank, std::uint8_t>, OutFlow*> out_flows_;
+  std::map<std::pair<Rank, std::uint8_t>, InFlow*> in_flows_;
+
+  // Under the owner token.
+  std::deque<Operation*> collectives_;
+  std::map<Rank, std::deque<Operation*>> sends_;
+  std::map<Rank, std::deque<Operation*>> receives_;
+  bool active_ = false;
+  std::optional<Nanoseconds> disputed_since_;
+
+  mutable std::mutex mutex_;
+  Status status_;                                    // GUARDED_BY(mutex_)
+  std::array<Fingerprint, kHistory> history_;        // GUARDED_BY(mutex_), by sequence
+  std::map<Rank, Fingerprint> arrivals_;             // GUARDED_BY(mutex_): latest of each rank
+  std::vector<std::unique_ptr<CollectiveOperation>> pool_;  // GUARDED_BY(mutex_)
+  std::atomic<bool> broken_{false};                  // release after status_ is set
+};
+
+}  // namespace sluice::detail

@@ -1,0 +1,230 @@
+#include "comm/executor/engine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "comm/executor/communicator_state.h"
+
+namespace sluice::detail {
+namespace {
+
+constexpr int kStepsAlone = 64;    // steps of a turn when only one communicator has work
+constexpr int kStepsShared = 1;    // one slice step: the most that an urgent operation waits for
+constexpr int kTurnsPerPass = 16;  // turns between two looks at the transports
+constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(1);
+constexpr Nanoseconds kSleepMax = std::chrono::milliseconds(20);
+constexpr Nanoseconds kServeTick = std::chrono::milliseconds(1);
+constexpr int kTicksBeforeSleep = 100;
+
+}  // namespace
+
+Engine::Engine(const Clock& clock, std::vector<Transport*> transports, Options options)
+    : clock_(clock), transports_(std::move(transports)), options_(options) {
+  if (options_.thread) thread_ = std::thread([this] { serve(); });
+}
+
+Engine::~Engine() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  serve_.notify_all();
+  wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Engine::post(Operation* operation) {
+  unfinished_.fetch_add(1, std::memory_order_relaxed);
+  Operation* head = posts_.load(std::memory_order_relaxed);
+  do operation->next = head;
+  while (!posts_.compare_exchange_weak(head, operation, std::memory_order_release, std::memory_order_relaxed));
+
+  if (token_.try_take()) {
+    pass();
+    token_.give();
+  } else {
+    wake();
+  }
+  if (deep_.load(std::memory_order_relaxed)) {
+    const std::lock_guard lock(mutex_);
+    if (asleep_) serve_.notify_all();
+  }
+}
+
+void Engine::wait(Operation& operation) {
+  if (driver_) return driver_(operation);
+  const auto done = [&operation] { return operation.finished(); };
+  for (int round = 0; !done(); ++round) {
+    if (token_.try_take()) {
+      drive_until(done);
+      token_.give();
+    } else {
+      waiters_.fetch_add(1, std::memory_order_relaxed);
+      wait_for_owner(operation, round);
+      waiters_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+}
+
+// Somebody else drives, our operation too. If it is the engine's thread, it makes way.
+void Engine::wait_for_owner(Operation& operation, int round) {
+  if (round % 64 == 0) wake();
+  if (round < 256)
+    sched_yield();
+  else if (!operation.finished())
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+void Engine::poll() {
+  if (!token_.try_take()) return;
+  pass();
+  if (clock_.now() - last_watch_ >= kWatchEvery) watch();
+  token_.give();
+}
+
+void Engine::with_token(const std::function<void()>& action) {
+  waiters_.fetch_add(1, std::memory_order_relaxed);
+  while (!token_.try_take()) {
+    wake();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  waiters_.fetch_sub(1, std::memory_order_relaxed);
+  action();
+  token_.give();
+}
+
+void Engine::wake() {
+  for (Transport* transport : transports_) transport->wake();
+}
+
+void Engine::take_posts() {
+  if (posts_.load(std::memory_order_relaxed) == nullptr) return;
+  Operation* list = posts_.exchange(nullptr, std::memory_order_acquire);
+  Operation* in_order = nullptr;
+  while (list != nullptr) in_order = std::exchange(list, std::exchange(list->next, in_order));
+  while (in_order != nullptr) {
+    Operation* operation = std::exchange(in_order, in_order->next);
+    CommunicatorState& communicator = operation->communicator();
+    operation->start_clock(clock_.now());
+    if (communicator.enqueue(operation)) {
+      active_[static_cast<std::size_t>(communicator.lane().priority)].push_back(&communicator);
+      ++active_count_;
+    }
+  }
+}
+
+bool Engine::turn_of_most_urgent() {
+  const int steps = active_count_ == 1 ? kStepsAlone : kStepsShared;
+  for (auto& lane : active_) {
+    bool moved = false;
+    for (std::size_t i = 0; i < lane.size();) {
+      const CommunicatorState::Turn turn = lane[i]->turn(steps);
+      moved = moved || turn.moved;
+      unfinished_.fetch_sub(turn.finished, std::memory_order_relaxed);
+      if (turn.idle) {
+        lane.erase(lane.begin() + static_cast<std::ptrdiff_t>(i));
+        --active_count_;
+      } else {
+        ++i;
+      }
+    }
+    if (lane.size() > 1) std::rotate(lane.begin(), lane.begin() + 1, lane.end());
+    if (moved) return true;
+  }
+  return false;
+}
+
+std::size_t Engine::pass() {
+  std::size_t moved = 0;
+  take_posts();
+  for (int turn = 0; turn < kTurnsPerPass && turn_of_most_urgent(); ++turn) ++moved;
+  for (Transport* transport : transports_) moved += transport->progress();
+  return moved;
+}
+
+void Engine::watch() {
+  last_watch_ = clock_.now();
+  for (auto& lane : active_)
+    for (CommunicatorState* communicator : lane) communicator->watch(last_watch_);
+}
+
+void Engine::remove(CommunicatorState& communicator) {
+  take_posts();
+  for (auto& lane : active_) {
+    const auto at = std::find(lane.begin(), lane.end(), &communicator);
+    if (at == lane.end()) continue;
+    lane.erase(at);
+    --active_count_;
+  }
+  unfinished_.fetch_sub(communicator.fail_all(), std::memory_order_relaxed);
+}
+
+// Under the token.
+template <typename Done>
+void Engine::drive_until(const Done& done) {
+  Nanoseconds idle_since{-1};
+  while (!done()) {
+    if (pass() > 0)
+      idle_since = Nanoseconds{-1};
+    else if (!done())
+      idle(idle_since);
+  }
+}
+
+void Engine::idle(Nanoseconds& idle_since) {
+  const Nanoseconds now = clock_.now();
+  if (idle_since.count() < 0) idle_since = now;
+  if (now - last_watch_ >= kWatchEvery) watch();
+  if (now - idle_since < options_.spin) {
+    if (options_.crowded) sched_yield();
+    return;
+  }
+  sleep(kSleepMax);
+}
+
+void Engine::sleep(Nanoseconds at_most) {
+  if (transports_.empty()) {
+    std::this_thread::sleep_for(std::min<Nanoseconds>(at_most, std::chrono::milliseconds(1)));
+    return;
+  }
+  for (Transport* transport : transports_) transport->prepare_wait();
+  if (pass() > 0) {
+    for (Transport* transport : transports_) transport->cancel_wait();
+    return;
+  }
+  wait_any(transports_, at_most);
+}
+
+// The engine's thread: drives what nobody waits for, and makes way for whoever does.
+void Engine::serve() {
+  int quiet = 0;
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    lock.unlock();
+    const bool work = unfinished_.load(std::memory_order_relaxed) > 0;
+    quiet = work ? 0 : quiet + 1;
+    if (work && waiters_.load(std::memory_order_relaxed) == 0 && token_.try_take()) {
+      const Nanoseconds until = clock_.now() + kServeTick;
+      drive_until([&] {
+        return clock_.now() >= until || waiters_.load(std::memory_order_relaxed) > 0 ||
+               unfinished_.load(std::memory_order_relaxed) == 0;
+      });
+      token_.give();
+      lock.lock();
+      continue;
+    }
+    lock.lock();
+    if (quiet > kTicksBeforeSleep) {
+      asleep_ = true;
+      deep_.store(true, std::memory_order_relaxed);
+      serve_.wait_for(lock, std::chrono::seconds(1));  // a post that saw deep_ too early is found here at the latest
+      deep_.store(false, std::memory_order_relaxed);
+      asleep_ = false;
+    } else {
+      serve_.wait_for(lock, kServeTick);
+    }
+  }
+}
+
+}  // namespace sluice::detail

@@ -1,0 +1,93 @@
+// The engine of one rank: every posted operation of every communicator, served slice by slice, most urgent lane first.
+//
+//   Driving  whoever holds the owner token runs pass(): new posts, one turn of each communicator in the order of
+//            urgency (again from the most urgent after every turn that moved something), the transports. A waiter drives until
+//            its operation is done; what nobody waits for is driven by the engine's thread.
+//   Waiting  spin, yield, sleep. Nothing is waited for without a deadline: the watch of each communicator ends
+//            operations that are stuck.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "comm/executor/operation.h"
+#include "comm/executor/owner_token.h"
+#include "transport/transport.h"
+
+namespace sluice::detail {
+
+class CommunicatorState;
+
+class Engine {
+ public:
+  struct Options {
+    Nanoseconds spin{50'000};
+    bool crowded = false;  // more ranks than cores on this host: yield instead of spinning
+    bool thread = true;    // false: the loop world drives
+  };
+  // Borrows the clock and the transports.
+  Engine(const Clock& clock, std::vector<Transport*> transports, Options options);
+  ~Engine();
+
+  // Takes one reference of the operation until it is done. Any thread, never blocks.
+  void post(Operation* operation);
+  // Drives until it is finished. Any thread.
+  void wait(Operation& operation);
+  // Drives once if nobody else does.
+  void poll();
+  void wake();  // whoever sleeps in this engine looks again; any thread
+
+  // Runs `action` under the owner token.
+  void with_token(const std::function<void()>& action);
+
+  // For the loop world, which holds all ranks' engines in one thread: one pass, and the watch of stuck operations.
+  std::size_t pass();
+  void watch();
+  void drive_with(std::function<void(Operation&)> driver) { driver_ = std::move(driver); }
+
+  const Clock& clock() const { return clock_; }
+  void remove(CommunicatorState& communicator);  // under the token
+
+ private:
+  static constexpr int kPriorities = 4;
+
+  void take_posts();
+  bool turn_of_most_urgent();
+  template <typename Done>
+  void drive_until(const Done& done);
+  void idle(Nanoseconds& idle_since);
+  void sleep(Nanoseconds at_most);
+  void wait_for_owner(Operation& operation, int round);
+  void serve();
+
+  const Clock& clock_;
+  std::vector<Transport*> transports_;
+  Options options_;
+  std::function<void(Operation&)> driver_;
+
+  OwnerToken token_;
+  std::atomic<int> waiters_{0};            // threads that want the token: the engine's thread makes way
+  std::atomic<Operation*> posts_{nullptr};  // push: release, take all: acquire
+  std::array<std::vector<CommunicatorState*>, kPriorities> active_;  // under the token; those with operations
+  std::size_t active_count_ = 0;
+  Nanoseconds last_watch_{0};
+
+  std::atomic<int> unfinished_{0};  // a hint for the engine's thread; orders nothing
+  std::mutex mutex_;
+  std::condition_variable serve_;
+  bool asleep_ = false;  // GUARDED_BY(mutex_): the engine's thread sleeps until the next post
+  std::atomic<bool> deep_{false};  // asleep_, readable without the mutex
+  bool stop_ = false;              // GUARDED_BY(mutex_)
+  std::thread thread_;
+};
+
+}  // namespace sluice::detail

@@ -1,0 +1,48 @@
+// What ranks must agree on when they post an operation. Its 32-bit digest travels in every slot; the whole is compared over the
+// control tree when a digest differs or a wait gets long.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+
+namespace sluice {
+
+enum class OperationKind : std::uint8_t {
+  none, all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all,
+  all_gather_v, reduce_scatter_v, gather_v, scatter_v, all_to_all_v, barrier, split, close, point_to_point,
+};
+std::string_view name(OperationKind kind);
+
+struct Fingerprint {
+  std::uint64_t communicator = 0;
+  std::uint64_t sequence = 0;  // of the communicator's collectives, from 1
+  std::uint64_t count = 0;     // 0 where ranks may differ
+  std::uint64_t blocks = 0;    // hash of the counts that all ranks must share in a v-form
+  std::uint64_t factor = 0;    // bits of premulsum's factor
+  std::uint32_t algorithm = 0;  // hash of its name
+  std::int32_t root = -1;
+  std::uint32_t slice_bytes = 0;
+  OperationKind kind = OperationKind::none;
+  DataType type = DataType::float32;
+  ReduceOp op = ReduceOp::sum;
+  Order order = Order::fast;
+  bool operator==(const Fingerprint&) const = default;
+};
+
+std::uint32_t digest(const Fingerprint& fingerprint);
+std::uint32_t hash_word(std::string_view word);
+std::uint64_t hash_counts(std::span<const std::size_t> counts);
+
+// "rank 3 posted count 5, rank 1 posted count 6": the first field in which they differ; nullopt when they agree.
+std::optional<std::string> difference(const Fingerprint& a, Rank rank_a, const Fingerprint& b, Rank rank_b);
+
+std::vector<std::byte> encode(const Fingerprint& fingerprint);
+std::optional<Fingerprint> decode_fingerprint(std::span<const std::byte> bytes);  // nullopt: not one
+
+}  // namespace sluice

@@ -1,0 +1,100 @@
+// A posted operation: what a Work holds and the engine advances.
+//
+//   Life     references: one of the engine's queue until it is done, one of the Work. The last gives it back to the
+//            communicator's pool.
+//   Threads  advance() and the time-keeping run under the owner token; finished(), status() and references from any thread.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "comm/executor/fingerprint.h"
+#include "comm/executor/program_run.h"
+
+namespace sluice::detail {
+
+class CommunicatorState;
+
+class Operation {
+ public:
+  explicit Operation(CommunicatorState& communicator) : communicator_(&communicator) {}
+  virtual ~Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  // Runs without blocking until it would wait or `steps` steps ran.
+  virtual Advance advance(int steps) = 0;
+  virtual Rank waiting_for() const = 0;             // rank in the communicator, -1: nobody
+  virtual std::uint64_t progress_mark() const = 0;  // grows with everything that moves
+  virtual std::uint64_t bytes_sent() const = 0;
+  // After `failed`: what is wrong, in words; digest faults are cleared up over the control tree and have no text.
+  virtual std::string fault_text() const = 0;
+  virtual void give_back() = 0;  // to its pool: the last reference is gone
+
+  void prepare(const Fingerprint& fingerprint, Nanoseconds deadline, Nanoseconds now) {
+    fingerprint_ = fingerprint;
+    deadline_ = deadline;
+    posted_at_ = moved_at_ = now;
+    mark_ = 0;
+    next_arrival_ = Nanoseconds{0};
+    arrival_pause_ = std::chrono::milliseconds(200);
+    status_ = {};
+    finished_.store(false, std::memory_order_relaxed);  // published by the post
+    references_.store(2, std::memory_order_relaxed);
+  }
+
+  CommunicatorState& communicator() const { return *communicator_; }
+  const Fingerprint& fingerprint() const { return fingerprint_; }
+  Nanoseconds deadline() const { return deadline_; }
+  Nanoseconds posted_at() const { return posted_at_; }
+
+  // How long nothing has moved.
+  Nanoseconds stuck_for(Nanoseconds now) {
+    if (const std::uint64_t mark = progress_mark(); mark != mark_) {
+      mark_ = mark;
+      moved_at_ = now;
+    }
+    return now - moved_at_;
+  }
+  void start_clock(Nanoseconds now) { moved_at_ = now; }
+  // When to announce that we are stuck: at once, then after pauses that double (whoever knew nothing of the communicator
+  // before may know it now).
+  bool take_arrival_turn(Nanoseconds now) {
+    if (now < next_arrival_) return false;
+    arrival_pause_ = std::min<Nanoseconds>(arrival_pause_ * 2, std::chrono::seconds(10));
+    next_arrival_ = now + arrival_pause_;
+    return true;
+  }
+
+  void finish(Status status) {
+    status_ = std::move(status);
+    finished_.store(true, std::memory_order_release);  // -> finished(): status_ is there
+  }
+  bool finished() const { return finished_.load(std::memory_order_acquire); }
+  const Status& status() const { return status_; }
+
+  void drop_reference() {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) give_back();
+  }
+
+  Operation* next = nullptr;  // in the engine's list of new posts
+
+ private:
+  CommunicatorState* communicator_;
+  Fingerprint fingerprint_;
+  Nanoseconds deadline_{0};
+  Nanoseconds posted_at_{0};
+  Nanoseconds moved_at_{0};
+  std::uint64_t mark_ = 0;
+  Nanoseconds next_arrival_{0};
+  Nanoseconds arrival_pause_{0};
+  Status status_;
+  std::atomic<bool> finished_{false};
+  std::atomic<int> references_{0};
+};
+
+}  // namespace sluice::detail

@@ -1,0 +1,120 @@
+#include "comm/executor/point_to_point.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/executor/communicator_state.h"
+
+namespace sluice::detail {
+namespace {
+
+constexpr std::size_t kDescribeBytesMin = 4096;
+
+}  // namespace
+
+void SendOperation::bind(const void* data, std::size_t count, DataType type, Rank to, OutFlow* flow,
+                         std::uint32_t digest) {
+  start(to, count, type, digest);
+  data_ = static_cast<const std::byte*>(data);
+  flow_ = flow;
+}
+
+Advance SendOperation::advance(int steps) {
+  if (flow_ == nullptr) return Advance::blocked;  // until the communicator finds the receive
+  for (; !begun_ || moved_ < bytes_; ++progress_) {
+    if (flow_->room() == 0) return Advance::blocked;
+    if (begun_) send_next(); else send_first();
+    if (--steps == 0 && moved_ < bytes_) return Advance::moved;
+  }
+  return flow_->released() >= described_until_ ? Advance::done : Advance::blocked;
+}
+
+void SendOperation::send_first() {
+  const Preamble said = preamble();
+  std::byte* slot = flow_->reserve();
+  std::memcpy(slot, &said, sizeof(said));
+  std::size_t with_it = bytes_ <= flow_->ring().shape().slot_bytes - sizeof(said) ? bytes_ : 0;
+  if (with_it != 0) std::memcpy(slot + sizeof(said), data_, with_it);
+  flow_->commit({digest_, static_cast<std::uint32_t>(sizeof(said) + with_it), SlotHeader::kNoWindow});
+  moved_ = with_it;
+  begun_ = true;
+}
+
+void SendOperation::send_next() {
+  const std::size_t bytes = std::min<std::size_t>(bytes_ - moved_, flow_->ring().shape().slot_bytes);
+  std::uint64_t offset = SlotHeader::kNoWindow;
+  if (bytes >= kDescribeBytesMin) offset = flow_->window_offset(data_ + moved_, bytes);
+  if (offset == SlotHeader::kNoWindow) std::memcpy(flow_->reserve(), data_ + moved_, bytes);
+  flow_->commit({digest_, static_cast<std::uint32_t>(bytes), offset});
+  if (offset != SlotHeader::kNoWindow) described_until_ = flow_->committed();
+  moved_ += bytes;
+}
+
+void ReceiveOperation::bind(void* data, std::size_t count, DataType type, Rank from, InFlow* flow,
+                            std::uint32_t digest) {
+  start(from, count, type, digest);
+  data_ = static_cast<std::byte*>(data);
+  flow_ = flow;
+}
+
+Advance ReceiveOperation::advance(int steps) {
+  if (flow_ == nullptr) return Advance::blocked;
+  for (; !begun_ || moved_ < bytes_; ++progress_) {
+    if (!flow_->ready()) return Advance::blocked;
+    if (!(begun_ ? take_next() : take_first())) return Advance::failed;
+    flow_->release();
+    if (--steps == 0 && moved_ < bytes_) return Advance::moved;
+  }
+  return Advance::done;
+}
+
+bool ReceiveOperation::accepts(const Preamble& said) {
+  const Preamble mine = preamble();
+  if (said.count == mine.count && said.type == mine.type) return true;
+  const auto words = [](const Preamble& one) {
+    const std::string type = one.type < kDataTypes ? std::string(name(static_cast<DataType>(one.type))) : "?";
+    return std::to_string(one.count) + " elements of " + type;
+  };
+  fault_ = "rank " + std::to_string(peer_) + " sends " + words(said) + ", rank " +
+           std::to_string(communicator().rank()) + " receives " + words(mine);
+  return false;
+}
+
+bool ReceiveOperation::take_first() {
+  const SlotHeader& header = flow_->header();
+  const std::byte* payload = flow_->payload();
+  Preamble said;
+  if (header.digest != digest_ || header.described() || header.bytes < sizeof(said) ||
+      header.bytes > flow_->ring().shape().slot_bytes || payload == nullptr) {
+    fault_ = "rank " + std::to_string(peer_) + " sent something that is no message of send";
+    return false;
+  }
+  std::memcpy(&said, payload, sizeof(said));
+  if (!accepts(said)) return false;
+  const std::size_t with_it = header.bytes - sizeof(said);
+  if (with_it != 0 && with_it != bytes_) {
+    fault_ = "rank " + std::to_string(peer_) + " sent " + std::to_string(with_it) + " bytes where " +
+             std::to_string(bytes_) + " were announced";
+    return false;
+  }
+  if (with_it != 0) std::memcpy(data_, payload + sizeof(said), with_it);
+  moved_ = with_it;
+  begun_ = true;
+  return true;
+}
+
+bool ReceiveOperation::take_next() {
+  const SlotHeader& header = flow_->header();
+  const std::byte* payload = flow_->payload();
+  if (header.digest != digest_ || payload == nullptr || header.bytes == 0 || header.bytes > bytes_ - moved_ ||
+      header.bytes > flow_->ring().shape().slot_bytes) {
+    fault_ = "rank " + std::to_string(peer_) + " sent " + std::to_string(header.bytes) + " bytes where at most " +
+             std::to_string(bytes_ - moved_) + " were left";
+    return false;
+  }
+  std::memcpy(data_ + moved_, payload, header.bytes);
+  moved_ += header.bytes;
+  return true;
+}
+
+}  // namespace sluice::detail

@@ -1,0 +1,86 @@
+// send and receive: one flow per ordered pair, not a schedule, and no step of the communicator's sequence.
+//
+//   Wire     the first message begins with a preamble (count, type); data follows in the same slot when all of it fits, else in
+//            messages of up to slot_bytes, described where the sender's memory is a window.
+//   Self     a send to oneself and its receive meet in the communicator and are copied once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "comm/executor/operation.h"
+
+namespace sluice::detail {
+
+struct Preamble {
+  std::uint64_t count = 0;
+  std::uint64_t type = 0;
+};
+
+class PointToPoint : public Operation {
+ public:
+  using Operation::Operation;
+  Rank peer() const { return peer_; }
+  std::size_t bytes() const { return bytes_; }
+  Preamble preamble() const { return {count_, static_cast<std::uint64_t>(type_)}; }
+  Rank waiting_for() const override { return peer_; }
+  std::uint64_t progress_mark() const override { return progress_; }
+  std::uint64_t bytes_sent() const override { return 0; }
+  std::string fault_text() const override { return fault_; }
+  void give_back() override { delete this; }
+
+ protected:
+  void start(Rank peer, std::size_t count, DataType type, std::uint32_t digest) {
+    peer_ = peer;
+    count_ = count;
+    type_ = type;
+    bytes_ = count * element_bytes(type);
+    digest_ = digest;
+  }
+  Rank peer_ = -1;
+  std::size_t count_ = 0;
+  DataType type_ = DataType::float32;
+  std::size_t bytes_ = 0;
+  std::size_t moved_ = 0;  // bytes
+  bool begun_ = false;     // the preamble went
+  std::uint32_t digest_ = 0;
+  std::uint64_t progress_ = 0;
+  std::string fault_;
+};
+
+class SendOperation final : public PointToPoint {
+ public:
+  using PointToPoint::PointToPoint;
+  // flow == nullptr: to oneself.
+  void bind(const void* data, std::size_t count, DataType type, Rank to, OutFlow* flow, std::uint32_t digest);
+  Advance advance(int steps) override;
+  std::uint64_t bytes_sent() const override { return moved_; }
+  const std::byte* data() const { return data_; }
+
+ private:
+  void send_first();
+  void send_next();
+
+  const std::byte* data_ = nullptr;
+  OutFlow* flow_ = nullptr;
+  std::uint64_t described_until_ = 0;
+};
+
+class ReceiveOperation final : public PointToPoint {
+ public:
+  using PointToPoint::PointToPoint;
+  void bind(void* data, std::size_t count, DataType type, Rank from, InFlow* flow, std::uint32_t digest);
+  Advance advance(int steps) override;
+  std::byte* data() const { return data_; }
+  // Both ends must say the same; otherwise fault_text() says what they said.
+  bool accepts(const Preamble& preamble);
+
+ private:
+  bool take_first();
+  bool take_next();
+
+  std::byte* data_ = nullptr;
+  InFlow* flow_ = nullptr;
+};
+
+}  // namespace sluice::detail

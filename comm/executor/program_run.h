@@ -1,0 +1,99 @@
+// One operation's run of a lowered program at one rank: a small state machine that never blocks, allocates only when bound, and
+// touches nothing but the caller's buffers and the rings of its flows.
+//
+//   Slices   `slice_elements` values of every chunk at a time, in groups of `window`, in the order that comm/lower/program.h states.
+//   Cost     per message: one look at a ring's counter, one pass of the combine kernel, one store to a counter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/executor/layout.h"
+#include "comm/lower/program.h"
+#include "transport/slot_ring.h"
+
+namespace sluice {
+
+struct RunBinding {
+  const Program* program = nullptr;  // outlives the run
+  Layout layout;
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::byte* scratch = nullptr;  // scratch_bytes() of it
+  CombineRule rule;              // type, reduction, ranks, canonical_nan; tree and final come from the program
+  bool wide_scratch = false;     // scratch holds accumulators (Order::canonical)
+  std::size_t slice_elements = 1;
+  int window = 1;
+  std::uint32_t digest = 0;
+  std::span<OutFlow* const> out_flows;  // as Program::out_peers
+  std::span<InFlow* const> in_flows;    // as Program::in_peers
+};
+
+std::size_t scratch_bytes(const RunBinding& binding);
+
+enum class Advance : std::uint8_t { moved, blocked, done, failed };
+
+// Why a run failed: what a message said, and what was expected.
+struct RunFault {
+  enum class Kind : std::uint8_t { none, digest, bytes, window } kind = Kind::none;
+  Rank peer = -1;
+  std::uint64_t expected = 0;
+  std::uint64_t got = 0;
+};
+
+class ProgramRun {
+ public:
+  void bind(const RunBinding& binding);
+
+  // Runs until it would wait, or `steps` steps ran. `moved` says that it can go on.
+  Advance advance(int steps);
+
+  Rank waiting_for() const { return waiting_for_; }  // the peer, while blocked
+  const RunFault& fault() const { return fault_; }
+  std::uint64_t bytes_sent() const { return bytes_sent_; }
+  std::uint64_t progress_mark() const { return progress_; }  // grows with everything that moves
+
+ private:
+  enum class Find : std::uint8_t { found, finished };
+  Find next_step();
+  bool enter(const ProgramStep& step);
+  Advance run_actions();
+  Advance run_closing();
+  bool wait_satisfied(const Action& action);
+  bool combine_now(const CombineAction& action);
+  bool take_source(const Operand& operand, CombineSource& source);
+  CombineTarget place_target(const Operand& operand);
+  bool describe(const CombineAction& action);
+  std::byte* local(const Operand& operand, Form& form) const;
+  Form form_of(Buffer buffer) const;
+  std::size_t bytes_in(Form form) const;
+
+  RunBinding b_;
+  std::size_t element_bytes_ = 1;
+  std::size_t accumulator_bytes_ = 1;
+  std::size_t slices_ = 1;
+  // The cursor: group of slices, tick, slice in the group, step, action; `count_` values of the slice from `begin_`.
+  std::size_t group_ = 0;
+  int tick_ = 0;
+  int slice_ = 0;
+  std::uint32_t step_ = 0;
+  std::uint32_t action_ = 0;
+  bool in_step_ = false;
+  std::size_t begin_ = 0;
+  std::size_t count_ = 0;
+  std::size_t closing_ = 0;
+
+  SlotHeader header_;  // of the message that is being made
+  std::vector<CombineSource> sources_;
+  std::vector<CombineTarget> targets_;
+  std::vector<std::uint64_t> described_until_;  // per out-flow: messages that must be released at the end
+  Rank waiting_for_ = -1;
+  RunFault fault_;
+  std::uint64_t bytes_sent_ = 0;
+  std::uint64_t progress_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,193 @@
+#include "comm/executor/runtime_state.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/fork_guard.h"
+#include "base/log.h"
+#include "comm/executor/communicator_state.h"
+#include "comm/executor/loop_group.h"
+#include "comm/executor/shrink.h"
+
+namespace sluice::detail {
+namespace {
+
+constexpr std::size_t kPlainAlignment = 4096;
+
+}  // namespace
+
+RuntimeState::RuntimeState(Parts parts)
+    : parts_(std::move(parts)), fork_generation_(fork_generation()), shrinks_(std::make_unique<ShrinkTable>()) {
+  for (const auto& transport : parts_.transports) control().deliver_links_to(transport->link_class(), transport.get());
+  engine_ = std::make_unique<Engine>(clock(), transport_list(), parts_.engine);
+  if (parts_.loop != nullptr) {
+    parts_.loop->add(engine_.get());
+    engine_->drive_with([group = parts_.loop.get()](Operation& operation) { group->drive(operation); });
+  }
+  control().on_notice([this](const Notice& notice) { on_notice(notice); });
+}
+
+RuntimeState::~RuntimeState() {
+  if (parts_.loop != nullptr) parts_.loop->remove(engine_.get());
+  engine_.reset();
+  control().on_notice(nullptr);
+  control().leave();
+  parts_.transports.clear();
+}
+
+std::vector<Transport*> RuntimeState::transport_list() const {
+  std::vector<Transport*> list = parts_.borrowed_transports;
+  for (const auto& transport : parts_.transports) list.push_back(transport.get());
+  return list;
+}
+
+Result<Transport*> RuntimeState::transport_to(Rank world_peer) const {
+  if (!parts_.borrowed_transports.empty()) return parts_.borrowed_transports.front();
+  const bool same_host = control().peer(world_peer).host_id == control().peer(world_rank()).host_id;
+  for (const auto& transport : parts_.transports)
+    if (transport->link_class() != LinkClass::shared_memory || same_host) return transport.get();
+  return Error{Code::unsupported, "no transport reaches rank " + std::to_string(world_peer) + " on host '" +
+                                      control().peer(world_peer).host_name + "' from rank " + std::to_string(world_rank()) +
+                                      " (SLUICE_TRANSPORT is " + config().text(Setting::transport) + ")"};
+}
+
+LinkModel RuntimeState::link_model(const std::vector<Rank>& members) const {
+  LinkModel weakest;
+  weakest.latency_seconds = 0;
+  for (const Rank member : members) {
+    if (member == members.front()) continue;
+    // Judged between hosts, not from this rank: every rank gets the same answer.
+    const bool one_host = control().peer(member).host_id == control().peer(members.front()).host_id;
+    for (Transport* transport : transport_list()) {
+      if (transport->link_class() == LinkClass::shared_memory && !one_host) continue;
+      const Capabilities link = transport->capabilities(member);
+      weakest.latency_seconds = std::max(weakest.latency_seconds, link.latency_seconds);
+      weakest.bytes_per_second = std::min(weakest.bytes_per_second, link.bytes_per_second);
+      break;
+    }
+  }
+  if (weakest.latency_seconds == 0) weakest.latency_seconds = LinkModel{}.latency_seconds;
+  return weakest;
+}
+
+bool RuntimeState::left(Rank world_peer) const {
+  const std::lock_guard lock(mutex_);
+  return left_.contains(world_peer);
+}
+
+std::set<Rank> RuntimeState::gone_or_left() const {
+  const std::lock_guard lock(mutex_);
+  std::set<Rank> all;
+  for (const auto& [rank, how] : gone_) all.insert(rank);
+  for (const auto& [rank, how] : left_) all.insert(rank);
+  return all;
+}
+
+Communicator RuntimeState::make_communicator(Identity identity) {
+  const std::uint64_t id = identity.id;
+  auto state = std::make_shared<CommunicatorState>(shared_from_this(), std::move(identity));
+  std::map<Rank, std::string> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    communicators_[id] = state;
+    gone = gone_;
+  }
+  for (const auto& [rank, how] : gone) state->on_peer_lost(rank, how);
+  return Communicator(std::move(state));
+}
+
+std::shared_ptr<CommunicatorState> RuntimeState::find(std::uint64_t communicator) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = communicators_.find(communicator);
+  return at == communicators_.end() ? nullptr : at->second.lock();
+}
+
+void RuntimeState::forget(CommunicatorState& communicator) {
+  {
+    const std::lock_guard lock(mutex_);
+    communicators_.erase(communicator.identity().id);
+  }
+  engine().with_token([&] {
+    for (Transport* transport : transport_list()) transport->close_flows(communicator.identity().id);
+  });
+}
+
+std::vector<std::shared_ptr<CommunicatorState>> RuntimeState::all_communicators() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<CommunicatorState>> all;
+  for (const auto& [id, weak] : communicators_)
+    if (auto state = weak.lock()) all.push_back(std::move(state));
+  return all;
+}
+
+void RuntimeState::on_notice(const Notice& notice) {
+  switch (notice.kind) {
+    case NoticeKind::peer_lost:
+    case NoticeKind::peer_left: return on_peer_gone(notice);
+    case NoticeKind::shrink: return shrinks_->on_notice(notice);
+    case NoticeKind::abort:
+    case NoticeKind::arrival: break;
+  }
+  const std::shared_ptr<CommunicatorState> communicator = find(notice.communicator);
+  if (communicator == nullptr || !communicator->rank_of_world(notice.world_rank)) return;
+  if (notice.kind == NoticeKind::abort)
+    communicator->break_with({notice.code, notice.text}, false);
+  else if (const auto print = decode_fingerprint(notice.payload))
+    communicator->on_arrival(notice.world_rank, *print);
+}
+
+void RuntimeState::on_peer_gone(const Notice& notice) {
+  const bool lost = notice.kind == NoticeKind::peer_lost;
+  {
+    const std::lock_guard lock(mutex_);
+    (lost ? gone_ : left_).emplace(notice.world_rank, notice.text);
+  }
+  if (lost) {
+    for (Transport* transport : transport_list())
+      transport->fail_peer(notice.world_rank, {Code::peer_lost, notice.text});
+    for (const auto& communicator : all_communicators()) communicator->on_peer_lost(notice.world_rank, notice.text);
+  }
+  shrinks_->on_change();
+  engine().wake();
+}
+
+void RuntimeState::count(const Lane& lane, std::uint64_t bytes_sent, Nanoseconds busy) {
+  const std::lock_guard lock(mutex_);
+  LaneCounters& counters = counters_[lane.name];
+  counters.lane = lane.name;
+  ++counters.operations;
+  counters.bytes_sent += bytes_sent;
+  counters.seconds_busy += std::chrono::duration<double>(busy).count();
+}
+
+std::vector<LaneCounters> RuntimeState::lane_counters() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<LaneCounters> all;
+  for (const auto& [name, counters] : counters_) all.push_back(counters);
+  return all;
+}
+
+void* RuntimeState::allocate_window(std::size_t bytes, bool& shared) {
+  void* memory = nullptr;
+  engine().with_token([&] {
+    for (Transport* transport : transport_list())
+      if (memory == nullptr) memory = transport->allocate_window(bytes);
+  });
+  shared = memory != nullptr;
+  if (shared) return memory;
+  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kPlainAlignment - 1) / kPlainAlignment * kPlainAlignment;
+  return std::aligned_alloc(kPlainAlignment, rounded);
+}
+
+void RuntimeState::free_window(void* memory, bool shared) {
+  if (!shared) return std::free(memory);
+  engine().with_token([&] { transport_list().front()->free_window(memory); });
+}
+
+Status RuntimeState::check_not_forked() const {
+  if (fork_generation() == fork_generation_) return {};
+  return {Code::invalid_argument, "rank " + std::to_string(parts_.control->rank()) +
+                                      "'s Runtime was made before a fork and can't be used in the child; fork first, then make one"};
+}
+
+}  // namespace sluice::detail

@@ -1,0 +1,85 @@
+// What a Runtime holds: control plane, transports, engine, and the registry of its communicators.
+//
+//   Order of ends  engine's thread, control plane's thread, transports, control plane: nobody calls into what is gone.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "comm/bootstrap/control.h"
+#include "comm/communicator.h"
+#include "comm/executor/engine.h"
+#include "comm/tune/tune.h"
+#include "transport/transport.h"
+
+namespace sluice::detail {
+
+class CommunicatorState;
+struct Identity;
+class LoopGroup;
+class ShrinkTable;
+
+class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
+ public:
+  struct Parts {
+    Config config;
+    std::unique_ptr<Control> control;
+    std::vector<std::unique_ptr<Transport>> transports;  // most wanted first
+    std::vector<Transport*> borrowed_transports;         // of a loop world, instead
+    const Clock* clock = nullptr;
+    std::shared_ptr<LoopGroup> loop;  // what clock and transports belong to, in a loop world; shared by its ranks
+    Engine::Options engine;
+  };
+  explicit RuntimeState(Parts parts);
+  ~RuntimeState();
+
+  const Config& config() const { return parts_.config; }
+  const Clock& clock() const { return *parts_.clock; }
+  Control& control() const { return *parts_.control; }
+  Engine& engine() { return *engine_; }
+  Rank world_rank() const { return parts_.control->rank(); }
+
+  // The transport that carries traffic to a peer; unsupported when none reaches it.
+  Result<Transport*> transport_to(Rank world_peer) const;
+  // Of the weakest link among `members`, which all ranks see alike.
+  LinkModel link_model(const std::vector<Rank>& members) const;
+  bool left(Rank world_peer) const;  // it said goodbye
+  std::set<Rank> gone_or_left() const;
+
+  Communicator make_communicator(Identity identity);
+  std::shared_ptr<CommunicatorState> find(std::uint64_t communicator) const;  // nullptr: none of that id lives
+  void forget(CommunicatorState& communicator);
+
+  // Counters per lane name.
+  void count(const Lane& lane, std::uint64_t bytes_sent, Nanoseconds busy);
+  std::vector<LaneCounters> lane_counters() const;
+
+  void* allocate_window(std::size_t bytes, bool& shared);
+  void free_window(void* memory, bool shared);
+
+  ShrinkTable& shrinks() { return *shrinks_; }
+  Status check_not_forked() const;
+
+ private:
+  void on_notice(const Notice& notice);
+  void on_peer_gone(const Notice& notice);
+  std::vector<std::shared_ptr<CommunicatorState>> all_communicators() const;
+  std::vector<Transport*> transport_list() const;
+
+  Parts parts_;
+  std::uint64_t fork_generation_;
+  std::unique_ptr<ShrinkTable> shrinks_;
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::weak_ptr<CommunicatorState>> communicators_;  // GUARDED_BY(mutex_)
+  std::map<Rank, std::string> gone_;                                        // GUARDED_BY(mutex_): who died, and how
+  std::map<Rank, std::string> left_;                                        // GUARDED_BY(mutex_)
+  std::map<std::string, LaneCounters> counters_;                            // GUARDED_BY(mutex_)
+  std::unique_ptr<Engine> engine_;  // last: its thread uses everything above
+};
+
+}  // namespace sluice::detail

@@ -1,0 +1,97 @@
+// How a rank comes to life: configuration, joining, transports, engine. The other half of Runtime is runtime.cpp.
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/log.h"
+#include "comm/bootstrap/environment.h"
+#include "comm/communicator.h"
+#include "comm/executor/runtime_state.h"
+#include "transport/shm/shm_transport.h"
+#include "transport/tcp/tcp_transport.h"
+
+namespace sluice {
+namespace {
+
+void apply_log_level(const Config& config) {
+  constexpr std::array<std::string_view, 5> kWords{"off", "error", "warn", "info", "debug"};
+  for (std::size_t i = 0; i < kWords.size(); ++i)
+    if (config.text(Setting::log) == kWords[i]) set_log_level(static_cast<LogLevel>(i));
+}
+
+// More ranks on this host than cores that we may use?
+bool is_crowded(const Control& control) {
+  int here = 0;
+  for (Rank rank = 0; rank < control.ranks(); ++rank)
+    if (control.peer(rank).host_id == control.peer(control.rank()).host_id) ++here;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return false;
+  return here > CPU_COUNT(&cores);
+}
+
+std::string describe(const Control& control, const Config& config) {
+  int hosts = 0;
+  for (Rank rank = 0; rank < control.ranks(); ++rank) {
+    bool first = true;
+    for (Rank before = 0; before < rank; ++before) first = first && control.peer(before).host_id != control.peer(rank).host_id;
+    if (first) ++hosts;
+  }
+  return "joined " + std::to_string(control.ranks()) + " ranks on " + std::to_string(hosts) + " host" + (hosts == 1 ? "" : "s") +
+         ", transport " + config.text(Setting::transport);
+}
+
+Result<std::unique_ptr<Runtime>> assemble(std::unique_ptr<Control> control, const Config& config) {
+  apply_log_level(config);
+  detail::RuntimeState::Parts parts;
+  parts.config = config;
+  parts.clock = &RealClock::instance();
+  const std::string& wanted = config.text(Setting::transport);
+  if (wanted == "loop" && control->ranks() > 1)
+    return Error{Code::unsupported, "SLUICE_TRANSPORT=loop needs all ranks in one thread (Runtime::loop); this job has " +
+                                        std::to_string(control->ranks()) + " processes or threads"};
+  if (control->ranks() > 1 && wanted != "tcp") {
+    SLUICE_TRY_ASSIGN(auto shm, ShmTransport::make(control->rank(), control->ranks(), config, *control));
+    parts.transports.push_back(std::move(shm));
+  }
+  if (control->ranks() > 1 && wanted != "shm") {
+    SLUICE_TRY_ASSIGN(auto tcp, TcpTransport::make(control->rank(), control->ranks(), config, *control));
+    parts.transports.push_back(std::move(tcp));
+  }
+  parts.engine.crowded = is_crowded(*control);
+  parts.engine.spin = config.duration(Setting::spin);
+  parts.engine.thread = control->ranks() > 1;
+  if (control->rank() == 0) log(LogLevel::info, 0, describe(*control, config));
+  parts.control = std::move(control);
+  return std::make_unique<Runtime>(std::make_shared<detail::RuntimeState>(std::move(parts)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Runtime>> Runtime::from_environment() {
+  SLUICE_TRY_ASSIGN(const Config config, Config::load());
+  apply_log_level(config);
+  SLUICE_TRY_ASSIGN(const LaunchEnvironment launch, read_launch_environment());
+  SLUICE_TRY_ASSIGN(auto control, control_from_environment(config, launch));
+  return assemble(std::move(control), config);
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::join(std::span<const std::byte, 128> unique_id, Rank rank, int ranks,
+                                               RuntimeOptions options) {
+  Control::Join join;
+  std::copy(unique_id.begin(), unique_id.end(), join.id.begin());
+  join.rank = rank;
+  join.ranks = ranks;
+  join.deadline = options.join_deadline;
+  join.config = &options.config;
+  apply_log_level(options.config);
+  SLUICE_TRY_ASSIGN(auto control, Control::join(join));
+  return assemble(std::move(control), options.config);
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::alone(RuntimeOptions options) {
+  return assemble(Control::alone(), options.config);
+}
+
+}  // namespace sluice
