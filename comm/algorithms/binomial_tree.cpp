@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "comm/algorithms/request.h"
 
@@ -39,14 +40,14 @@ void broadcast_down(ScheduleBuilder& builder, const RankTree& tree, Place first)
       builder.copy(node == 0 ? first : output(tree.rank(node), 0), output(tree.rank(node + distance), 0));
 }
 
-// Rounds of a gather to, or a scatter from, node 0: the blocks that node v + distance has for its subtree.
-int subtree(int node, int distance, int ranks) { return std::min(distance, ranks - node); }
+// Levels of broadcast_down: a node is as deep as its number has ones.
+int depth_of_broadcast(int ranks) { return log2_up(power_of_two_within(ranks)); }
 
-// Levels of the rounds, one after another.
-int levels_of_rounds(int ranks) {
-  int levels = 0;
-  for (int distance = 1; distance < ranks; distance *= 2) levels += levels_of(subtree(distance, distance, ranks));
-  return levels;
+// The most blocks that move at once in a gather or scatter: those of the largest subtree below the root.
+int largest_subtree(int ranks) {
+  int most = 0;
+  for (int distance = 1; distance < ranks; distance *= 2) most = std::max(most, std::min(distance, ranks - distance));
+  return most;
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ Result<Schedule> binomial_tree_all_reduce(const AlgorithmRequest& request) {
 
 AlgorithmCost binomial_tree_all_reduce_cost(int ranks, double bytes) {
   if (ranks == 1) return {1, 0, 0};
-  return {2.0 * log2_up(ranks), log2_up(ranks) * bytes, 2.0 * log2_up(ranks) * bytes};
+  return {1.0 * log2_up(ranks) + depth_of_broadcast(ranks), log2_up(ranks) * bytes, 2.0 * log2_up(ranks) * bytes};
 }
 
 Result<Schedule> binomial_tree_broadcast(const AlgorithmRequest& request) {
@@ -81,7 +82,7 @@ Result<Schedule> binomial_tree_broadcast(const AlgorithmRequest& request) {
 }
 
 AlgorithmCost binomial_tree_broadcast_cost(int ranks, double bytes) {
-  return {std::max(1.0, 1.0 * log2_up(ranks)), log2_up(ranks) * bytes, 0};
+  return {std::max(1.0, 1.0 * depth_of_broadcast(ranks)), log2_up(ranks) * bytes, 0};
 }
 
 Result<Schedule> binomial_tree_reduce(const AlgorithmRequest& request) {
@@ -122,9 +123,8 @@ Result<Schedule> binomial_tree_gather(const AlgorithmRequest& request) {
 
 AlgorithmCost binomial_tree_gather_cost(int ranks, double bytes) {
   if (ranks == 1) return {1, 0, 0};
-  int most = 1;
-  for (int distance = 1; distance < ranks; distance *= 2) most = std::max(most, subtree(distance, distance, ranks));
-  return {1.0 * levels_of_rounds(ranks), most * bytes / ranks, 0};
+  const int most = largest_subtree(ranks);
+  return {1.0 * levels_of_doubling(most), most * bytes / ranks, 0};
 }
 
 Result<Schedule> binomial_tree_scatter(const AlgorithmRequest& request) {
@@ -147,7 +147,11 @@ Result<Schedule> binomial_tree_scatter(const AlgorithmRequest& request) {
 
 AlgorithmCost binomial_tree_scatter_cost(int ranks, double bytes) {
   if (ranks == 1) return {1, 0, 0};
-  return {1.0 * levels_of_rounds(ranks), (ranks - 1) * bytes / ranks, 0};
+  // A block goes to its subtree's root in turn, then down without waiting.
+  int levels = 1;
+  for (unsigned node = 1; node < static_cast<unsigned>(ranks); ++node)
+    levels = std::max(levels, levels_of(static_cast<int>(node - std::bit_floor(node)) + 1) + std::popcount(node) - 1);
+  return {1.0 * levels, (ranks - 1) * bytes / ranks, 0};
 }
 
 }  // namespace sluice

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "comm/algorithms/request.h"
 
@@ -15,6 +16,32 @@ int bits(int value) { return std::popcount(static_cast<unsigned>(value)); }
 // A block on its way by `hop` is at the end where the output is the input of the block of distance P-hop. In place that one must
 // have left before; otherwise the arrived block waits in scratch.
 bool may_arrive(int hop, int ranks) { return lowest_bit(ranks - hop) < highest_bit(hop); }
+
+// All ranks do the same, so the levels of one rank's blocks by `hop` are those of all.
+int levels_of_all_to_all(int ranks) {
+  std::vector<int> ready(static_cast<std::size_t>(ranks), 0);  // the level at which the next move may be
+  std::vector<int> left(static_cast<std::size_t>(ranks), 0);   // the level of the first move
+  int levels = 1;
+  const auto index = [](int hop) { return static_cast<std::size_t>(hop); };
+  for (int distance = 1; distance < ranks; distance *= 2) {
+    int level = 0;
+    int messages = 0;  // at that level
+    for (int hop = distance; hop < ranks; ++hop) {
+      if ((hop & distance) == 0) continue;
+      const bool arrives = distance == highest_bit(hop) && may_arrive(hop, ranks);
+      const int earliest = std::max({level, ready[index(hop)], arrives ? left[index(ranks - hop)] + 1 : 0});
+      const int taken = earliest > level ? 0 : messages;
+      level = taken == kMessagesPerLevel ? earliest + 1 : earliest;
+      messages = taken == kMessagesPerLevel ? 1 : taken + 1;
+      ready[index(hop)] = level + 1;
+      if (distance == lowest_bit(hop)) left[index(hop)] = level;
+      levels = std::max(levels, level + 1);
+    }
+  }
+  for (int hop = 1; hop < ranks; ++hop)
+    if (!may_arrive(hop, ranks)) levels = std::max({levels, ready[index(hop)] + 1, left[index(ranks - hop)] + 2});
+  return levels;
+}
 
 }  // namespace
 
@@ -35,7 +62,9 @@ Result<Schedule> bruck_all_gather(const AlgorithmRequest& request) {
 
 AlgorithmCost bruck_all_gather_cost(int ranks, double bytes) {
   if (ranks == 1) return {1, 0, 0};
-  return {0, (ranks - 1) * bytes / ranks, 0};
+  return {1.0 * std::max(levels_of_doubling(std::max(1, power_of_two_from(ranks) / 4)),
+                         levels_of_doubling(ranks - power_of_two_from(ranks) / 2)),
+          (ranks - 1) * bytes / ranks, 0};
 }
 
 Result<Schedule> bruck_all_to_all(const AlgorithmRequest& request) {
@@ -71,7 +100,7 @@ AlgorithmCost bruck_all_to_all_cost(int ranks, double bytes) {
   if (ranks == 1) return {1, 0, 0};
   int moves = 0;
   for (int hop = 1; hop < ranks; ++hop) moves += bits(hop);
-  return {0, moves * bytes / ranks, 0};
+  return {1.0 * levels_of_all_to_all(ranks), moves * bytes / ranks, 0};
 }
 
 }  // namespace sluice

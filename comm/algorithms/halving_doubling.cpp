@@ -22,11 +22,22 @@ void halve(ScheduleBuilder& builder, int half, int chunks, Held held, Kept kept)
       }
 }
 
-// Levels of a halving over `chunks` chunks: the rounds overlap, since each goes on with the chunks that the last one did first.
-int levels_of_halving(int half, int chunks) { return half == 1 ? 0 : levels_of((chunks + 1) / 2) + log2_up(half) - 1; }
+// Levels of a halving over `chunks` chunks, with the folding before it if there is one: the rounds overlap, since each goes on
+// with the chunks that the last one did first.
+int levels_of_halving(int half, int chunks, bool folded) {
+  if (folded) return levels_of(chunks) + log2_up(half);
+  return levels_of((chunks + 1) / 2) + log2_up(half) - 1;
+}
 
 // How many of `blocks` blocks have the low bits of `rank` under `mask`.
 int blocks_like(Rank rank, int mask, int blocks) { return (blocks - 1 - (rank & mask)) / (mask + 1) + 1; }
+
+// The bits of `value` < `half`, the lowest first: 0, half/2, half/4, 3half/4, ...
+int reversed_bits(int value, int half) {
+  int reversed = 0;
+  for (int bit = half / 2; bit >= 1; bit /= 2, value /= 2) reversed |= value % 2 * bit;
+  return reversed;
+}
 
 }  // namespace
 
@@ -55,25 +66,30 @@ Result<Schedule> halving_doubling_all_reduce(const AlgorithmRequest& request) {
         return 2 * distance == half ? output(rank, chunk) : sum(rank, chunk);
       });
 
+  // A rank passes its chunks on in the order in which it got them: its own, then those of its farthest partner, ...
   for (int distance = half / 2; distance >= 1; distance /= 2)
-    for (int chunk = 0; chunk < half; ++chunk)
+    for (int i = 0; i < half / (2 * distance); ++i)
       for (Rank rank = 0; rank < half; ++rank) {
         const Rank partner = rank ^ distance;
-        if (((partner ^ chunk) & (2 * distance - 1)) == 0) builder.copy(output(partner, chunk), output(rank, chunk));
+        const int chunk = partner ^ reversed_bits(i, half);
+        builder.copy(output(partner, chunk), output(rank, chunk));
       }
 
-  for (int chunk = 0; chunk < half; ++chunk)
-    for (Rank rank = 0; rank < extra; ++rank) builder.copy(output(rank, chunk), output(half + rank, chunk));
+  for (int i = 0; i < half; ++i)
+    for (Rank rank = 0; rank < extra; ++rank) {
+      const int chunk = rank ^ reversed_bits(i, half);
+      builder.copy(output(rank, chunk), output(half + rank, chunk));
+    }
   return std::move(builder).build();
 }
 
 AlgorithmCost halving_doubling_all_reduce_cost(int ranks, double bytes) {
   if (ranks == 1) return {1, 0, 0};
   const int half = power_of_two_within(ranks);
-  const double folded = half != ranks ? 1 : 0;
+  const bool folded = half != ranks;
   const double share = (half - 1.0) / half;
-  return {2.0 * levels_of_halving(half, half) + folded * 2 * levels_of(half), (2 * share + folded) * bytes,
-          2 * (share + folded) * bytes};
+  const int levels = levels_of_halving(half, half, folded) + levels_of_doubling(folded ? half : half / 2);
+  return {1.0 * levels, (2 * share + folded) * bytes, 2 * (share + folded) * bytes};
 }
 
 Result<Schedule> recursive_halving_reduce_scatter(const AlgorithmRequest& request) {
@@ -117,8 +133,7 @@ AlgorithmCost recursive_halving_reduce_scatter_cost(int ranks, double bytes) {
     sent_max = std::max(sent_max, sent);
     summed_max = std::max(summed_max, summed);
   }
-  return {levels_of_halving(half, ranks) + (extra > 0 ? levels_of(ranks) : 0.0), sent_max * bytes / ranks,
-          2 * summed_max * bytes / ranks};
+  return {1.0 * levels_of_halving(half, ranks, extra > 0), sent_max * bytes / ranks, 2 * summed_max * bytes / ranks};
 }
 
 }  // namespace sluice

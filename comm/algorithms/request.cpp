@@ -1,7 +1,9 @@
 #include "comm/algorithms/request.h"
 
+#include <algorithm>
 #include <bit>
 #include <string>
+#include <vector>
 
 namespace sluice {
 
@@ -30,5 +32,15 @@ int power_of_two_within(int ranks) { return static_cast<int>(std::bit_floor(stat
 int power_of_two_from(int ranks) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(ranks))); }
 int log2_up(int ranks) { return std::bit_width(static_cast<unsigned>(ranks) - 1); }
 int levels_of(int messages) { return (messages + kMessagesPerLevel - 1) / kMessagesPerLevel; }
+
+int levels_of_doubling(int blocks) {
+  std::vector<int> level(static_cast<std::size_t>(blocks), 0);  // at which block i goes along its pair
+  for (std::size_t i = 1; i < level.size(); ++i) {
+    const int came = level[i - std::bit_floor(i)] + 1;
+    const bool full = i >= kMessagesPerLevel && level[i - kMessagesPerLevel] == level[i - 1];
+    level[i] = std::max(came, level[i - 1] + (full ? 1 : 0));
+  }
+  return level.back() + 1;
+}
 
 }  // namespace sluice

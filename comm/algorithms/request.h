@@ -23,6 +23,9 @@ int log2_up(int ranks);              // rounds of a doubling that reaches all ra
 
 // Levels that `messages` between one pair of ranks take, see kMessagesPerLevel.
 int levels_of(int messages);
+// Levels that a doubling over 0..blocks-1 takes: block i of a sender came to it as block i - 2^k of its partner at distance 2^k, the
+// largest 2^k <= i, and blocks go along a pair in order. blocks >= 1.
+int levels_of_doubling(int blocks);
 
 // Rank counts, for Algorithm::supports and Algorithm::supports_canonical.
 inline bool any_ranks(int ranks) { return ranks >= 1; }

@@ -138,7 +138,7 @@ struct ScheduleBuilder::State {
   bool is_nothing_in_place(const Pending& step) const;
   int level_of_places(const Pending& step);
   void note_places(const Pending& step, int level, int weight);
-  int level_of_messages(const Pending& step, std::uint32_t number, int level);
+  int level_of_messages(int level);
   void count_messages(const Pending& step, int level);
   void derive(const Pending& step, int level, int weight);
   void flush();
@@ -272,19 +272,22 @@ void ScheduleBuilder::State::note_places(const Pending& step, int level, int wei
   }
 }
 
-// The first level from `level` on that every pair of the step can take. In a moment: one that none of its pairs used yet.
-int ScheduleBuilder::State::level_of_messages(const Pending& step, std::uint32_t number, int level) {
+// The first level from `level` on that every pair of the pending steps can take. In a moment: one that none of them used yet.
+int ScheduleBuilder::State::level_of_messages(int level) {
   const bool alone = pending_count == 1;
-  each_message(step, [&](Pair& pair) {
-    pair.in_step = pair.step == number ? pair.in_step + 1 : 1;
-    pair.step = number;
-  });
+  const std::uint32_t number = static_cast<std::uint32_t>(steps) + 1;
+  if (alone)
+    each_message(pending[0], [&](Pair& pair) {
+      pair.in_step = pair.step == number ? pair.in_step + 1 : 1;
+      pair.step = number;
+    });
   for (int before = -1; before != level;) {
     before = level;
-    each_message(step, [&](const Pair& pair) {
-      if (pair.level < level) return;
-      level = alone && pair.count + pair.in_step <= kMessagesPerLevel ? pair.level : pair.level + 1;
-    });
+    for (std::size_t i = 0; i < pending_count; ++i)
+      each_message(pending[i], [&](const Pair& pair) {
+        if (pair.level < level) return;
+        level = alone && pair.count + pair.in_step <= kMessagesPerLevel ? pair.level : pair.level + 1;
+      });
   }
   return level;
 }
@@ -330,11 +333,7 @@ void ScheduleBuilder::State::flush() {
 
   int level = 0;
   for (std::size_t i = 0; i < pending_count; ++i) level = std::max(level, level_of_places(pending[i]));
-  for (int before = -1; before != level;) {
-    before = level;
-    for (std::size_t i = 0; i < pending_count; ++i)
-      level = level_of_messages(pending[i], static_cast<std::uint32_t>(first + i) + 1, level);
-  }
+  level = level_of_messages(level);
 
   weights.assign(pending_count, 0);
   for (std::size_t i = 0; i < pending_count; ++i) {
