@@ -142,9 +142,9 @@ Status read_file(const std::string& path, Config& config) {
 }
 
 // Variables that begin with SLUICE_ and are not settings.
-constexpr std::array<std::string_view, 9> kOtherVariables{
+constexpr std::array<std::string_view, 8> kOtherVariables{
     "SLUICE_CONFIG", "SLUICE_UNIQUE_ID", "SLUICE_RENDEZVOUS_FILE", "SLUICE_RANK",  "SLUICE_RANKS",
-    "SLUICE_LOCAL_RANK", "SLUICE_LOCAL_RANKS", "SLUICE_SECRET", "SLUICE_TEST_SEED"};
+    "SLUICE_LOCAL_RANK", "SLUICE_LOCAL_RANKS", "SLUICE_SECRET"};
 
 Status read_environment(Config& config) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
