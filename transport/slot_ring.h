@@ -102,7 +102,7 @@ class Ring {
 // The sending half. Owned by the transport, borrowed by the executor.
 class OutFlow {
  public:
-  // How many messages can be committed now.
+  // How many messages can be committed now, at least: 0 is exact, more may be out of date until released() is asked.
   std::uint32_t room() {
     const std::uint64_t used = committed_ - released_;
     if (used < ring_.shape().slots) return ring_.shape().slots - static_cast<std::uint32_t>(used);

@@ -3,9 +3,9 @@
 #include <poll.h>
 
 #include <array>
-#include <ctime>
 
 #include "base/assert.h"
+#include "transport/poller.h"
 
 namespace sluice {
 
@@ -27,8 +27,7 @@ void wait_any(std::span<Transport* const> transports, Nanoseconds at_most) {
     polled[i] = {transports[i]->wait_fd(), POLLIN, 0};
     SLUICE_ASSERT(polled[i].fd >= 0, "this transport can't be waited for together with others");
   }
-  const Nanoseconds left = at_most.count() < 0 ? Nanoseconds(0) : at_most;
-  const timespec timeout{static_cast<time_t>(left.count() / 1'000'000'000), static_cast<long>(left.count() % 1'000'000'000)};
+  const timespec timeout = to_timespec(at_most);
   ppoll(polled.data(), transports.size(), &timeout, nullptr);  // a signal or an error is an early return
   for (Transport* transport : transports) transport->cancel_wait();
 }
