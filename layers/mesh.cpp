@@ -40,4 +40,15 @@ Result<Mesh> Mesh::create(Communicator world, MeshShape shape) {
   return mesh;
 }
 
+Status Mesh::close() {
+  for (Communicator* one : {&ep_, &edp_, &dp_})
+    if (one->valid()) SLUICE_TRY(one->close());
+  return {};
+}
+
+void Mesh::abort(const std::string& why) {
+  for (Communicator* one : {&ep_, &edp_, &dp_})
+    if (one->valid()) one->abort(why);
+}
+
 }  // namespace sluice

@@ -32,6 +32,11 @@ class Mesh {
   Communicator& ep() { return ep_; }
   Communicator& edp() { return edp_; }  // ranks that hold the same experts
 
+  // Collective: see Communicator::close(). The first error.
+  Status close();
+  // Local: ends what is under way on every group, here and at the other ranks, so that buffers are free again.
+  void abort(const std::string& why);
+
  private:
   MeshShape shape_;
   int dp_rank_ = 0;
