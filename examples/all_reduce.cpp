@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "comm/communicator.h"
+#include <sluice/sluice.h>
 
 int main() {
   auto runtime = sluice::Runtime::from_environment();  // mpirun, torchrun, sluice run, or one process alone

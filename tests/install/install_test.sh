@@ -24,12 +24,12 @@ library=$(dirname "$(find "$root/prefix" -name libsluice.a)")
 mkdir "$root/program"
 cd "$root/program"
 awk '/^```cpp$/ { inside = 1; next } /^```$/ { if (inside) exit } inside' "$source/README.md" >all_reduce.cpp
-[ -s all_reduce.cpp ] || { echo "README.md has no program"; exit 1; }
+diff all_reduce.cpp "$source/examples/all_reduce.cpp" || { echo "README.md does not show examples/all_reduce.cpp"; exit 1; }
 
 run_two() {  # program
   local output
   output=$(LD_LIBRARY_PATH=$library timeout 60 "$build/tools/sluice" run -n 2 "$1") || { echo "$1 failed: $output"; exit 1; }
-  [ "$(grep -c 'rank . of 2: 3$' <<<"$output")" -eq 2 ] || { printf '%s printed\n%s\n' "$1" "$output"; exit 1; }
+  [ "$(grep -c 'rank . of 2: the sum is 3$' <<<"$output")" -eq 2 ] || { printf '%s printed\n%s\n' "$1" "$output"; exit 1; }
 }
 
 case $way in
