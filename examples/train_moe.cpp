@@ -34,7 +34,7 @@ int train(Result<std::unique_ptr<Runtime>> runtime, const Text& text, const Trai
 int train_here(const Text& text, const TrainMoeOptions& options) {
   const auto config = Config::load();
   if (!config.ok()) return say(config.error());
-  const auto outcome = tools::run_local_ranks({.processes = options.local_ranks}, *config, [&](int rank, const UniqueId& id) {
+  const auto outcome = tools::run_local_ranks({.processes = options.local_ranks}, [&](int rank, const UniqueId& id) {
     return train(Runtime::join(id, rank, options.local_ranks, {.config = *config}), text, options, rank);
   });
   if (!outcome.ok()) return say(outcome.error());
