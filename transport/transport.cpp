@@ -19,6 +19,15 @@ std::string_view name(LinkClass link) {
   return "?";
 }
 
+std::string describe(const FlowId& flow) {
+  return "communicator " + std::to_string(flow.communicator) + " lane " + std::to_string(flow.lane) + " channel " +
+         std::to_string(flow.channel);
+}
+
+std::string describe(RingShape shape) {
+  return std::to_string(shape.slots) + " slots of " + std::to_string(shape.slot_bytes) + " bytes";
+}
+
 void wait_any(std::span<Transport* const> transports, Nanoseconds at_most) {
   SLUICE_ASSERT(transports.size() <= kWaitAnyMax, "more transports than one wait can take");
   if (transports.size() == 1) return transports[0]->wait(at_most);

@@ -34,6 +34,8 @@ struct FlowId {
   auto operator<=>(const FlowId&) const = default;
 };
 inline constexpr std::uint8_t kPointToPointChannel = 255;
+std::string describe(const FlowId& flow);  // "communicator 7 lane 1 channel 0"
+std::string describe(RingShape shape);     // "8 slots of 65536 bytes"
 
 enum class LinkClass : std::uint8_t { self, loop, shared_memory, tcp };
 std::string_view name(LinkClass link);

@@ -24,6 +24,7 @@ using test::WorldKind;
 const std::vector<WorldKind> kKinds{
     {"loop", test::make_loop_world},
     {"shm", test::make_shm_world},
+    {"tcp", test::make_tcp_world},
 };
 
 constexpr RingShape kShape{.slots = 4, .slot_bytes = 256};

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "transport/loop/loop_world.h"
 #include "transport/shm/shm_transport.h"
+#include "transport/tcp/tcp_transport.h"
 
 namespace sluice::test {
 namespace {
@@ -110,11 +111,21 @@ std::unique_ptr<World> make_loop_world(int ranks) { return std::make_unique<Loop
 
 std::unique_ptr<World> make_shm_world(int ranks) {
   return std::make_unique<StreamRanks>(ranks, unix_pair, [](Rank rank, int of, Dialer& dialer) -> std::unique_ptr<Transport> {
-    Config config;
-    const Status set = config.set(Setting::arena_bytes, "64M", Origin::file);
-    SLUICE_ASSERT(set.ok(), "a size");
-    return *ShmTransport::make(rank, of, config, dialer);
+    return *ShmTransport::make(rank, of, with_arena("64M"), dialer);
   });
+}
+
+std::unique_ptr<World> make_tcp_world(int ranks) {
+  return std::make_unique<StreamRanks>(ranks, tcp_pair, [](Rank rank, int of, Dialer& dialer) -> std::unique_ptr<Transport> {
+    return *TcpTransport::make(rank, of, with_arena("64M"), dialer);
+  });
+}
+
+Config with_arena(std::string bytes) {
+  Config config;
+  const Status set = config.set(Setting::arena_bytes, std::move(bytes), Origin::file);
+  SLUICE_ASSERT(set.ok(), "a size");
+  return config;
 }
 
 StreamPair unix_pair() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/config.h"
 #include "base/unique_fd.h"
 #include "transport/transport.h"
 
@@ -38,6 +39,10 @@ inline void PrintTo(const WorldKind& kind, std::ostream* out) { *out << kind.nam
 
 std::unique_ptr<World> make_loop_world(int ranks);
 std::unique_ptr<World> make_shm_world(int ranks);
+std::unique_ptr<World> make_tcp_world(int ranks);
+
+// Defaults, but for Setting::arena_bytes.
+Config with_arena(std::string bytes);
 
 // Two ends of a connected stream.
 struct StreamPair {

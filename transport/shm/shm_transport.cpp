@@ -19,15 +19,6 @@ constexpr std::size_t kGiveBackFrom = 1 << 20;      // freed windows of this siz
 constexpr std::size_t kPage = 4096;
 constexpr Nanoseconds kResendEvery = std::chrono::milliseconds(1);  // how long a sleep may be with records that did not fit the socket
 
-std::string text_of(FlowId flow) {
-  return "communicator " + std::to_string(flow.communicator) + " lane " + std::to_string(flow.lane) + " channel " +
-         std::to_string(flow.channel);
-}
-
-std::string text_of(RingShape shape) {
-  return std::to_string(shape.slots) + " slots of " + std::to_string(shape.slot_bytes) + " bytes";
-}
-
 }  // namespace
 
 struct ShmTransport::Out {
@@ -68,7 +59,8 @@ ShmTransport::ShmTransport(Rank rank, int ranks, Dialer& dialer, Poller poller, 
       poller_(std::move(poller)),
       arena_(std::move(arena)),
       space_(arena_->bytes()),
-      links_(static_cast<std::size_t>(ranks)) {
+      links_(static_cast<std::size_t>(ranks)),
+      sleeper_(arena_->bell()) {
   [[maybe_unused]] const auto head = space_.allocate(kArenaHeadBytes);
   SLUICE_ASSERT(head && *head == 0, "the arena's head comes first");
 }
@@ -85,7 +77,7 @@ Status ShmTransport::check_open(Rank peer, FlowId flow, RingShape shape) const {
   SLUICE_TRY(peers_.status(peer));
   SLUICE_TRY(check_shape(shape));
   if (closed_.contains(flow.communicator))
-    return {Code::invalid_argument, "rank " + std::to_string(rank_) + ": " + text_of(flow) + " was closed here, its number can't be used again"};
+    return {Code::invalid_argument, "rank " + std::to_string(rank_) + ": " + describe(flow) + " was closed here, its number can't be used again"};
   return {};
 }
 
@@ -108,8 +100,8 @@ Result<OutFlow*> ShmTransport::open_out(Rank peer, FlowId flow, RingShape shape)
   Link& link = link_to(peer);
   if (const auto known = link.out.find(flow); known != link.out.end()) {
     if (known->second.shape == shape) return &known->second.flow;
-    return Error{Code::invalid_argument, "rank " + std::to_string(rank_) + ": " + text_of(flow) + " to rank " + std::to_string(peer) +
-                                             " is open with " + text_of(known->second.shape)};
+    return Error{Code::invalid_argument, "rank " + std::to_string(rank_) + ": " + describe(flow) + " to rank " + std::to_string(peer) +
+                                             " is open with " + describe(known->second.shape)};
   }
   SLUICE_TRY_ASSIGN(const std::size_t offset, allocate_ring(shape));
   Out& out = link.out[flow];
@@ -126,8 +118,8 @@ Result<InFlow*> ShmTransport::open_in(Rank peer, FlowId flow, RingShape shape) {
   Link& link = link_to(peer);
   if (const auto known = link.in.find(flow); known != link.in.end()) {
     if (known->second.shape == shape) return &known->second.flow;
-    return Error{Code::invalid_argument, "rank " + std::to_string(rank_) + ": " + text_of(flow) + " from rank " + std::to_string(peer) +
-                                             " is open with " + text_of(known->second.shape)};
+    return Error{Code::invalid_argument, "rank " + std::to_string(rank_) + ": " + describe(flow) + " from rank " + std::to_string(peer) +
+                                             " is open with " + describe(known->second.shape)};
   }
   In& in = link.in[flow];
   in.shape = shape;
@@ -136,7 +128,7 @@ Result<InFlow*> ShmTransport::open_in(Rank peer, FlowId flow, RingShape shape) {
   if (announced->second.shape == shape)
     bind_in(link, in, announced->second.offset);
   else
-    lose(link, {Code::refused, text_of(flow) + ": the peer opened it with " + text_of(announced->second.shape) + ", we with " + text_of(shape)});
+    lose(link, {Code::refused, describe(flow) + ": the peer opened it with " + describe(announced->second.shape) + ", we with " + describe(shape)});
   return &in.flow;
 }
 
@@ -199,9 +191,9 @@ void ShmTransport::close_flows_of(Link& link, std::uint64_t communicator) {
 
 std::size_t ShmTransport::progress() {
   std::size_t moved = inbox_.any() ? take_inbox() : 0;
-  if (streams_ == 0 && !prepared_) return moved;
+  if (streams_ == 0 && !sleeper_.prepared()) return moved;
   const std::uint32_t attention = arena_->head().attention.load(std::memory_order_relaxed);
-  if (prepared_ || poll_next_ || attention != attention_seen_ || ++calls_ % kPollEvery == 0) {
+  if (sleeper_.prepared() || poll_next_ || attention != attention_seen_ || ++calls_ % kPollEvery == 0) {
     attention_seen_ = attention;
     poll_next_ = false;
     moved += poll_links();
@@ -305,11 +297,11 @@ Status ShmTransport::take_announcement(Link& link, const Record& record) {
     return {};
   }
   if (link.announced.size() >= kFlowsPerLinkMax) return {Code::refused, "more than " + std::to_string(kFlowsPerLinkMax) + " flows announced"};
-  if (!link.announced.emplace(record.flow, record).second) return {Code::refused, text_of(record.flow) + " was announced twice"};
+  if (!link.announced.emplace(record.flow, record).second) return {Code::refused, describe(record.flow) + " was announced twice"};
   const auto in = link.in.find(record.flow);
   if (in == link.in.end()) return {};
   if (in->second.shape != record.shape)
-    return {Code::refused, text_of(record.flow) + ": the peer opened it with " + text_of(record.shape) + ", we with " + text_of(in->second.shape)};
+    return {Code::refused, describe(record.flow) + ": the peer opened it with " + describe(record.shape) + ", we with " + describe(in->second.shape)};
   bind_in(link, in->second, record.offset);
   return {};
 }
@@ -348,31 +340,17 @@ void ShmTransport::lose(Link& link, const Status& why) {
 
 // ---- waiting
 
-void ShmTransport::prepare_wait() {
-  prepared_ = true;
-  arena_->head().doorbell.sleeping.store(1, std::memory_order_relaxed);
-  sleep_fence();  // pairs with ring_bell's
-  if (woken_.load(std::memory_order_relaxed)) ring_bell(arena_->bell());  // so that it is seen through wait_fd() too
-}
-
 void ShmTransport::cancel_wait() {
-  arena_->head().doorbell.sleeping.store(0, std::memory_order_relaxed);
-  woken_.exchange(false, std::memory_order_acquire);
-  prepared_ = false;
+  sleeper_.cancel();
   poll_next_ = true;  // what ended a wait may be for progress() to take up
 }
 
 void ShmTransport::wait(Nanoseconds at_most) {
-  if (!prepared_) prepare_wait();
+  if (!sleeper_.prepared()) sleeper_.prepare();
   if (unsent_ != 0) at_most = std::min(at_most, kResendEvery);
   std::array<epoll_event, 16> events;  // only the bell's is used up by being told; streams tell again
   poller_.wait(events, at_most);
   cancel_wait();
-}
-
-void ShmTransport::wake() {
-  woken_.store(true, std::memory_order_release);
-  ring_bell(arena_->bell());
 }
 
 void ShmTransport::fail_peer(Rank peer, Status why) {

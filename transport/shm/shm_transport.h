@@ -23,6 +23,7 @@
 #include "transport/poller.h"
 #include "transport/shm/arena.h"
 #include "transport/shm/record_stream.h"
+#include "transport/sleeper.h"
 #include "transport/transport.h"
 
 namespace sluice {
@@ -40,10 +41,10 @@ class ShmTransport final : public Transport {
   Result<InFlow*> open_in(Rank peer, FlowId flow, RingShape shape) override;
   void close_flows(std::uint64_t communicator) override;
   std::size_t progress() override;
-  void prepare_wait() override;
+  void prepare_wait() override { sleeper_.prepare(); }
   void cancel_wait() override;
   void wait(Nanoseconds at_most) override;
-  void wake() override;
+  void wake() override { sleeper_.wake(); }
   int wait_fd() const override { return poller_.fd(); }
   Status peer_status(Rank peer) const override { return peers_.status(peer); }
   void fail_peer(Rank peer, Status why) override;
@@ -92,9 +93,8 @@ class ShmTransport final : public Transport {
   std::uint32_t calls_ = 0;
   std::size_t streams_ = 0;  // open ones
   std::size_t unsent_ = 0;   // links with records that their socket did not take
-  bool prepared_ = false;
   bool poll_next_ = false;
-  std::atomic<bool> woken_{false};  // release by the waker -> acquire by the waiter
+  Sleeper sleeper_;
 };
 
 }  // namespace sluice
