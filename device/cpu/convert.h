@@ -51,7 +51,7 @@ struct SmallFloat {
     const std::int32_t sign = static_cast<std::int32_t>(static_cast<std::uint32_t>(stored >> kWidth) << 31);
     const std::int32_t normal = (magnitude << kShift) + kRebias;
     const std::int32_t subnormal = bits_of(static_cast<float>(magnitude) * float_of(kSmallest));
-    const std::int32_t special = kFormat.finite_only ? 0x7fc00000 : 0x7f800000 | (magnitude << kShift);
+    const std::int32_t special = kFormat.finite_only || magnitude > kInfinity ? 0x7fc00000 | (magnitude << kShift) : 0x7f800000;
     const std::int32_t finite = magnitude < (1 << kMantissa) ? subnormal : normal;
     return float_of(sign | (magnitude >= (kFormat.finite_only ? kNan : kInfinity) ? special : finite));
   }

@@ -5,6 +5,10 @@
 
 #include <type_traits>
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
 #include "device/cpu/convert.h"
 
 // Iterations touch only values of their own index, also when an output is an input: no check for overlap is needed.
@@ -33,24 +37,46 @@ void store(std::byte* to, std::size_t index, T value) {
 template <typename T>
 using Wrapping = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
+// A group of float32 that some processors convert to and from float16 at once; operators act on each.
+constexpr std::size_t kGroup = 8;
+typedef float Floats __attribute__((vector_size(kGroup * sizeof(float))));
+typedef std::int32_t FloatsBits __attribute__((vector_size(kGroup * sizeof(float))));
+
+template <typename T>
+constexpr bool kFloating = std::is_floating_point_v<T> || std::is_same_v<T, Floats>;
+
+template <typename T>
+using BitsOf = std::conditional_t<std::is_same_v<T, Floats>, FloatsBits,
+                                  std::conditional_t<std::is_same_v<T, float>, std::int32_t, std::int64_t>>;
+
+template <typename To, typename From>
+To same_bits(From from) {
+  if constexpr (std::is_arithmetic_v<From>) return __builtin_bit_cast(To, from);
+  else return reinterpret_cast<To>(from);
+}
+
 template <typename T>
 T quiet(T value) {
-  if constexpr (std::is_same_v<T, float>) return value == value ? value : __builtin_nanf("");
-  if constexpr (std::is_same_v<T, double>) return value == value ? value : __builtin_nan("");
-  return value;
+  T nan{};
+  if constexpr (std::is_same_v<T, double>) nan += __builtin_nan("");
+  else nan += __builtin_nanf("");
+  return value == value ? value : nan;
 }
 
 // Zeros of both signs compare equal; the lesser is the one that has the sign bit.
-template <typename T, typename Merge>
-T merge_bits(T a, T b, Merge merge) {
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  return __builtin_bit_cast(T, static_cast<Bits>(merge(__builtin_bit_cast(Bits, a), __builtin_bit_cast(Bits, b))));
+template <typename T>
+T either_bit(T a, T b) {
+  return same_bits<T>(same_bits<BitsOf<T>>(a) | same_bits<BitsOf<T>>(b));
+}
+template <typename T>
+T both_bits(T a, T b) {
+  return same_bits<T>(same_bits<BitsOf<T>>(a) & same_bits<BitsOf<T>>(b));
 }
 
 struct Sum {
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return quiet(a + b);
+    if constexpr (kFloating<T>) return quiet(a + b);
     else return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
   }
 };
@@ -58,7 +84,7 @@ struct Sum {
 struct Prod {
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return quiet(a * b);
+    if constexpr (kFloating<T>) return quiet(a * b);
     else return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
   }
 };
@@ -66,9 +92,9 @@ struct Prod {
 struct Min {
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (kFloating<T>) {
       const T lesser = a < b ? a : b;
-      const T ordered = a == b ? merge_bits(a, b, [](auto x, auto y) { return x | y; }) : lesser;
+      const T ordered = a == b ? either_bit(a, b) : lesser;
       return quiet(a == a ? ordered : a);
     } else {
       return a < b ? a : b;
@@ -79,9 +105,9 @@ struct Min {
 struct Max {
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (kFloating<T>) {
       const T greater = a > b ? a : b;
-      const T ordered = a == b ? merge_bits(a, b, [](auto x, auto y) { return x & y; }) : greater;
+      const T ordered = a == b ? both_bits(a, b) : greater;
       return quiet(a == a ? ordered : a);
     } else {
       return a > b ? a : b;
@@ -102,8 +128,10 @@ struct Bxor {
   static T apply(T a, T b) { return static_cast<T>(a ^ b); }
 };
 
+// --- loops of elements and values: one after another, or in groups where the processor converts a group at once ---
+
 template <typename Out, typename Left, typename Right, typename Op>
-void fold(std::byte* out, const std::byte* left, const std::byte* right, std::size_t count) {
+void fold_each(std::byte* out, const std::byte* left, const std::byte* right, std::size_t count) {
   SLUICE_INDEPENDENT
   for (std::size_t i = 0; i < count; ++i) {
     const auto a = Left::widen(load<typename Left::Stored>(left, i));
@@ -113,15 +141,83 @@ void fold(std::byte* out, const std::byte* left, const std::byte* right, std::si
 }
 
 template <typename Format>
-void widen(std::byte* out, const std::byte* in, std::size_t count) {
+void widen_each(std::byte* out, const std::byte* in, std::size_t count) {
   SLUICE_INDEPENDENT
   for (std::size_t i = 0; i < count; ++i) store(out, i, Format::widen(load<typename Format::Stored>(in, i)));
 }
 
 template <typename Format>
-void narrow(std::byte* out, const std::byte* in, std::size_t count) {
+void narrow_each(std::byte* out, const std::byte* in, std::size_t count) {
   SLUICE_INDEPENDENT
   for (std::size_t i = 0; i < count; ++i) store(out, i, Format::narrow(load<typename Format::Value>(in, i)));
+}
+
+#if defined(__F16C__)
+constexpr bool kConvertsFloat16 = true;
+
+template <typename Format>
+Floats load_group(const std::byte* from) {
+  if constexpr (!std::is_same_v<Format, Float16>) return load<Floats>(from, 0);
+  Floats group = _mm256_cvtph_ps(load<__m128i>(from, 0));
+  __asm__("" : "+x"(group));  // or clang compares the float16 values instead, one by one
+  return group;
+}
+
+// `group` holds no NaN but the quiet one, whose conversion is the quiet one of float16.
+template <typename Format>
+void store_group(std::byte* to, Floats group) {
+  if constexpr (std::is_same_v<Format, Float16>) store(to, 0, _mm256_cvtps_ph(group, _MM_FROUND_TO_NEAREST_INT));
+  else store(to, 0, group);
+}
+
+// Each returns how many values it handled: all but the last group's rest.
+template <typename Out, typename Left, typename Right, typename Op>
+std::size_t fold_groups(std::byte* out, const std::byte* left, const std::byte* right, std::size_t count) {
+  std::size_t first = 0;
+  for (; first + kGroup <= count; first += kGroup) {
+    const Floats a = load_group<Left>(left + first * sizeof(typename Left::Stored));
+    const Floats b = load_group<Right>(right + first * sizeof(typename Right::Stored));
+    store_group<Out>(out + first * sizeof(typename Out::Stored), Op::apply(a, b));
+  }
+  return first;
+}
+
+template <typename Out, typename In>
+std::size_t convert_groups(std::byte* out, const std::byte* in, std::size_t count) {
+  std::size_t first = 0;
+  for (; first + kGroup <= count; first += kGroup) {
+    const Floats group = load_group<In>(in + first * sizeof(typename In::Stored));
+    store_group<Out>(out + first * sizeof(typename Out::Stored), std::is_same_v<Out, Float16> ? quiet(group) : group);
+  }
+  return first;
+}
+#else
+constexpr bool kConvertsFloat16 = false;
+#endif
+
+template <typename Out, typename Left, typename Right, typename Op>
+void fold(std::byte* out, const std::byte* left, const std::byte* right, std::size_t count) {
+  std::size_t done = 0;
+  if constexpr (kConvertsFloat16 && (std::is_same_v<Out, Float16> || std::is_same_v<Right, Float16>))
+    done = fold_groups<Out, Left, Right, Op>(out, left, right, count);
+  fold_each<Out, Left, Right, Op>(out + done * sizeof(typename Out::Stored), left + done * sizeof(typename Left::Stored),
+                                  right + done * sizeof(typename Right::Stored), count - done);
+}
+
+template <typename Format>
+void widen(std::byte* out, const std::byte* in, std::size_t count) {
+  std::size_t done = 0;
+  if constexpr (kConvertsFloat16 && std::is_same_v<Format, Float16>)
+    done = convert_groups<Plain<float>, Format>(out, in, count);
+  widen_each<Format>(out + done * sizeof(float), in + done * sizeof(typename Format::Stored), count - done);
+}
+
+template <typename Format>
+void narrow(std::byte* out, const std::byte* in, std::size_t count) {
+  std::size_t done = 0;
+  if constexpr (kConvertsFloat16 && std::is_same_v<Format, Float16>)
+    done = convert_groups<Format, Plain<float>>(out, in, count);
+  narrow_each<Format>(out + done * sizeof(typename Format::Stored), in + done * sizeof(float), count - done);
 }
 
 template <typename T>
