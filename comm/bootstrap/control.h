@@ -48,9 +48,9 @@ struct PeerInfo {
   std::uint64_t host_id = 0;     // equal: the same kernel and network namespace, so a Unix socket reaches it
   std::uint64_t process_id = 0;  // random, one per process: equal: threads of one process
   std::uint32_t pid = 0;
-  std::uint32_t address = 0;     // IPv4, host order, chosen for reachability
+  std::uint32_t address = 0;  // IPv4, host order, chosen for reachability
   std::uint16_t port = 0;
-  std::string unix_name;         // abstract Unix socket
+  std::string unix_name;  // abstract Unix socket
 };
 
 class Control : public Dialer {

@@ -39,7 +39,8 @@ std::uint64_t host_id(const std::string& fallback) {
 std::uint64_t random_number() {
   std::uint64_t value = 0;
   if (::getrandom(&value, sizeof value, 0) == sizeof value) return value;
-  return mix64(static_cast<std::uint64_t>(RealClock::instance().now().count())) ^ static_cast<std::uint64_t>(::getpid());
+  return mix64(static_cast<std::uint64_t>(RealClock::instance().now().count())) ^
+         static_cast<std::uint64_t>(::getpid());
 }
 
 }  // namespace
@@ -57,6 +58,11 @@ PeerInfo this_process() {
   info.pid = static_cast<std::uint32_t>(::getpid());
   info.process_id = first.pid == ::getpid() ? first.id : mix64(first.id ^ static_cast<std::uint64_t>(::getpid()));
   return info;
+}
+
+Endpoint endpoint_of(const PeerInfo& peer, std::uint64_t host_id) {
+  if (peer.host_id == host_id) return {peer.unix_name, 0, 0};
+  return {"", peer.address, peer.port};
 }
 
 void bound(Notice& notice) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/bootstrap/control.h"
+#include "comm/bootstrap/sockets.h"
 
 namespace sluice {
 
@@ -9,6 +10,9 @@ namespace sluice {
 // process; `host_id` mixes the kernel's boot id with the network namespace, so containers that can't reach each other's
 // abstract Unix sockets differ. Any thread.
 PeerInfo this_process();
+
+// Where `peer` is reached from a host with this id: its Unix socket on the same host, else address and port.
+Endpoint endpoint_of(const PeerInfo& peer, std::uint64_t host_id);
 
 // Cuts text and payload to kNoticeTextMax and kNoticePayloadMax. A longer payload is our own mistake.
 void bound(Notice& notice);
