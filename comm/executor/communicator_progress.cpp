@@ -131,7 +131,7 @@ void CommunicatorState::fault(Operation& operation) {
   const std::string text = operation.fault_text();
   if (!text.empty()) return break_with({Code::mismatch, title(operation) + ": " + text}, true);
   disputed_since_ = runtime_->clock().now();
-  runtime_->control().flood({NoticeKind::arrival, identity_.id, runtime_->world_rank(), Code::ok, {}, encode(operation.fingerprint())});
+  announce(operation);
 }
 
 void CommunicatorState::watch(Nanoseconds now) {
@@ -161,28 +161,32 @@ void CommunicatorState::watch_operation(Operation& operation, Nanoseconds now) {
                                               std::to_string(rank()) + " waits for it"}, true);
   }
   if (stuck > kArrivalAfter && operation.fingerprint().sequence != 0 && operation.take_arrival_turn(now))
-    runtime_->control().flood({NoticeKind::arrival, identity_.id, runtime_->world_rank(), Code::ok, {}, encode(operation.fingerprint())});
+    announce(operation);
   if (stuck > operation.deadline()) time_out(operation, stuck);
 }
 
 void CommunicatorState::time_out(Operation& operation, Nanoseconds stuck) {
   std::string text = title(operation) + ": no progress for " + seconds(stuck) + " on rank " + std::to_string(rank());
   if (operation.waiting_for() >= 0) text += ", which waits for rank " + std::to_string(operation.waiting_for());
-  if (const std::string missing = missing_ranks(operation); !missing.empty()) text += "; not seen inside it: rank " + missing;
+  text += who_waits(operation);
   break_with({Code::timeout, text + " (SLUICE_DEADLINE or CallOptions::deadline sets how long is waited)"}, true);
 }
 
-// Members whose arrival in this operation was never announced: the stuck ones announce themselves.
-std::string CommunicatorState::missing_ranks(const Operation& operation) const {
+// What the others said: stuck ranks announce themselves and for whom they wait; who said nothing may be elsewhere.
+std::string CommunicatorState::who_waits(const Operation& operation) const {
   if (operation.fingerprint().sequence == 0) return {};
   const std::lock_guard lock(mutex_);
-  std::string text;
+  std::string waits;
+  std::string silent;
   for (Rank other = 0; other < ranks(); ++other) {
+    if (other == rank()) continue;
     const auto at = arrivals_.find(other);
-    if (other == rank() || (at != arrivals_.end() && at->second.sequence >= operation.fingerprint().sequence)) continue;
-    text += (text.empty() ? "" : ", ") + std::to_string(other);
+    if (at == arrivals_.end() || at->second.print.sequence < operation.fingerprint().sequence)
+      silent += (silent.empty() ? "; not seen inside it: rank " : ", rank ") + std::to_string(other);
+    if (at != arrivals_.end() && !at->second.waits.empty())
+      waits += "; " + at->second.waits + " in #" + std::to_string(at->second.print.sequence);
   }
-  return text;
+  return waits + silent;
 }
 
 void CommunicatorState::break_with(const Status& why, bool tell) {
@@ -209,24 +213,45 @@ void CommunicatorState::remember(const Fingerprint& print) {
     const std::lock_guard lock(mutex_);
     history_[print.sequence % kHistory] = print;
     for (const auto& [other, theirs] : arrivals_)
-      if (theirs.sequence == print.sequence && !differs) differs = difference(theirs, other, print, rank());
+      if (theirs.print.sequence == print.sequence && !differs) differs = difference(theirs.print, other, print, rank());
   }
-  if (differs) break_with({Code::mismatch, std::string(name(print.kind)) + " #" + std::to_string(print.sequence) + " on communicator '" +
-                                               identity_.name + "': " + *differs}, true);
+  if (differs) disagree(print, *differs);
 }
 
-void CommunicatorState::on_arrival(Rank world_rank, const Fingerprint& theirs) {
+void CommunicatorState::on_arrival(Rank world_rank, const std::string& waits, const std::vector<Fingerprint>& prints) {
   const auto other = rank_of_world(world_rank);
-  if (!other || theirs.communicator != identity_.id) return;
+  if (!other || prints.empty()) return;
   std::optional<std::string> differs;
+  const Fingerprint* which = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    arrivals_[*other] = theirs;
-    const Fingerprint& mine = history_[theirs.sequence % kHistory];
-    if (mine.sequence == theirs.sequence) differs = difference(theirs, *other, mine, rank());
+    arrivals_[*other] = {prints.front(), waits};
+    for (const Fingerprint& theirs : prints) {
+      const Fingerprint& mine = history_[theirs.sequence % kHistory];
+      if (differs || theirs.communicator != identity_.id || mine.sequence != theirs.sequence) continue;
+      differs = difference(theirs, *other, mine, rank());
+      which = &theirs;
+    }
   }
-  if (differs) break_with({Code::mismatch, std::string(name(theirs.kind)) + " #" + std::to_string(theirs.sequence) + " on communicator '" +
-                                               identity_.name + "': " + *differs}, true);
+  if (differs) disagree(*which, *differs);
+}
+
+// With the operations before it: ranks may have disagreed on one that could end without anybody waiting.
+void CommunicatorState::announce(const Operation& operation) {
+  std::vector<Fingerprint> prints{operation.fingerprint()};
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Fingerprint& before : history_)
+      if (before.sequence != 0) prints.push_back(before);
+  }
+  const Rank peer = operation.waiting_for();
+  const std::string waits = peer < 0 ? std::string() : "rank " + std::to_string(rank()) + " waits for rank " + std::to_string(peer);
+  runtime_->control().flood({NoticeKind::arrival, identity_.id, runtime_->world_rank(), Code::ok, waits, encode(prints)});
+}
+
+void CommunicatorState::disagree(const Fingerprint& print, const std::string& difference) {
+  break_with({Code::mismatch, std::string(sluice::name(print.kind)) + " #" + std::to_string(print.sequence) + " on communicator '" +
+                                  identity_.name + "': " + difference}, true);
 }
 
 void CommunicatorState::on_peer_lost(Rank world_rank, const std::string& how) {

@@ -91,7 +91,8 @@ class CommunicatorState {
   void recycle(CollectiveOperation* operation);
 
   // From the control plane.
-  void on_arrival(Rank world_rank, const Fingerprint& fingerprint);
+  // `waits`: for whom that rank waits, in words; `fingerprints`: the present one first.
+  void on_arrival(Rank world_rank, const std::string& waits, const std::vector<Fingerprint>& fingerprints);
   void on_peer_lost(Rank world_rank, const std::string& how);
 
  private:
@@ -107,6 +108,10 @@ class CommunicatorState {
     Program program;
     std::vector<OutFlow*> out_flows;
     std::vector<InFlow*> in_flows;
+  };
+  struct Arrival {
+    Fingerprint print;
+    std::string waits;
   };
   static constexpr std::size_t kHistory = 16;
 
@@ -128,10 +133,12 @@ class CommunicatorState {
   void turn_of_self(Turn& result);
   void finish(Operation* operation, Status status);
   void fault(Operation& operation);
+  void announce(const Operation& operation);
+  void disagree(const Fingerprint& print, const std::string& difference);
   void watch_operation(Operation& operation, Nanoseconds now);
   void time_out(Operation& operation, Nanoseconds stuck);
   std::string title(const Operation& operation) const;
-  std::string missing_ranks(const Operation& operation) const;
+  std::string who_waits(const Operation& operation) const;
   bool idle() const;
 
   std::shared_ptr<RuntimeState> runtime_;  // shared: handles and Works may outlive the Runtime
@@ -154,7 +161,7 @@ class CommunicatorState {
   mutable std::mutex mutex_;
   Status status_;                                    // GUARDED_BY(mutex_)
   std::array<Fingerprint, kHistory> history_;        // GUARDED_BY(mutex_), by sequence
-  std::map<Rank, Fingerprint> arrivals_;             // GUARDED_BY(mutex_): latest of each rank
+  std::map<Rank, Arrival> arrivals_;                 // GUARDED_BY(mutex_): latest of each rank
   std::vector<std::unique_ptr<CollectiveOperation>> pool_;  // GUARDED_BY(mutex_)
   std::atomic<bool> broken_{false};                  // release after status_ is set
 };

@@ -14,10 +14,11 @@ constexpr std::array<std::string_view, 18> kKinds{
     "gather",       "scatter",          "all_to_all",     "all_gather_v", "reduce_scatter_v", "gather_v",
     "scatter_v",    "all_to_all_v",     "barrier",        "split",      "close",        "send/receive"};
 
-constexpr std::size_t kEncodedBytes = 6 * 8 + 4 + 4;
+using Words = std::array<std::uint64_t, 7>;
+static_assert(sizeof(Words) == kFingerprintBytes);
 
 // The fields as words, in a fixed order: what is hashed and sent.
-std::array<std::uint64_t, 7> words(const Fingerprint& f) {
+Words words(const Fingerprint& f) {
   return {f.communicator,
           f.sequence,
           f.count,
@@ -28,7 +29,26 @@ std::array<std::uint64_t, 7> words(const Fingerprint& f) {
               (std::uint64_t{static_cast<std::uint8_t>(f.type)} << 16) |
               (std::uint64_t{static_cast<std::uint8_t>(f.op)} << 8) | static_cast<std::uint8_t>(f.order)};
 }
-static_assert(kEncodedBytes == 7 * 8);
+
+// nullopt: these words are no fingerprint.
+std::optional<Fingerprint> from_words(const Words& all) {
+  Fingerprint f;
+  f.communicator = all[0];
+  f.sequence = all[1];
+  f.count = all[2];
+  f.blocks = all[3];
+  f.factor = all[4];
+  f.algorithm = static_cast<std::uint32_t>(all[5] >> 32);
+  f.root = std::bit_cast<std::int32_t>(static_cast<std::uint32_t>(all[5]));
+  f.slice_bytes = static_cast<std::uint32_t>(all[6] >> 32);
+  const auto byte = [&](int shift) { return static_cast<std::uint8_t>(all[6] >> shift); };
+  if (byte(24) >= kKinds.size() || byte(16) >= kDataTypes || byte(8) >= kReduceOps || byte(0) > 1) return std::nullopt;
+  f.kind = static_cast<OperationKind>(byte(24));
+  f.type = static_cast<DataType>(byte(16));
+  f.op = static_cast<ReduceOp>(byte(8));
+  f.order = static_cast<Order>(byte(0));
+  return f;
+}
 
 std::string posted(Rank a, Rank b, std::string_view field, std::string_view value_a, std::string_view value_b) {
   return "rank " + std::to_string(a) + " posted " + std::string(field) + " " + std::string(value_a) + ", rank " +
@@ -72,33 +92,26 @@ std::optional<std::string> difference(const Fingerprint& a, Rank rank_a, const F
   return std::nullopt;
 }
 
-std::vector<std::byte> encode(const Fingerprint& fingerprint) {
-  const auto all = words(fingerprint);
-  std::vector<std::byte> bytes(sizeof(all));
-  std::memcpy(bytes.data(), all.data(), sizeof(all));
+std::vector<std::byte> encode(std::span<const Fingerprint> fingerprints) {
+  std::vector<std::byte> bytes(fingerprints.size() * kFingerprintBytes);
+  for (std::size_t i = 0; i < fingerprints.size(); ++i) {
+    const Words all = words(fingerprints[i]);
+    std::memcpy(bytes.data() + i * kFingerprintBytes, all.data(), sizeof(all));
+  }
   return bytes;
 }
 
-std::optional<Fingerprint> decode_fingerprint(std::span<const std::byte> bytes) {
-  std::array<std::uint64_t, 7> all{};
-  if (bytes.size() != sizeof(all)) return std::nullopt;
-  std::memcpy(all.data(), bytes.data(), sizeof(all));
-  Fingerprint f;
-  f.communicator = all[0];
-  f.sequence = all[1];
-  f.count = all[2];
-  f.blocks = all[3];
-  f.factor = all[4];
-  f.algorithm = static_cast<std::uint32_t>(all[5] >> 32);
-  f.root = std::bit_cast<std::int32_t>(static_cast<std::uint32_t>(all[5]));
-  f.slice_bytes = static_cast<std::uint32_t>(all[6] >> 32);
-  const auto byte = [&](int shift) { return static_cast<std::uint8_t>(all[6] >> shift); };
-  if (byte(24) >= kKinds.size() || byte(16) >= kDataTypes || byte(8) >= kReduceOps || byte(0) > 1) return std::nullopt;
-  f.kind = static_cast<OperationKind>(byte(24));
-  f.type = static_cast<DataType>(byte(16));
-  f.op = static_cast<ReduceOp>(byte(8));
-  f.order = static_cast<Order>(byte(0));
-  return f;
+std::vector<Fingerprint> decode_fingerprints(std::span<const std::byte> bytes) {
+  if (bytes.size() % kFingerprintBytes != 0 || bytes.size() > kFingerprintsMax * kFingerprintBytes) return {};
+  std::vector<Fingerprint> fingerprints;
+  for (std::size_t at = 0; at < bytes.size(); at += kFingerprintBytes) {
+    Words all{};
+    std::memcpy(all.data(), bytes.data() + at, sizeof(all));
+    const auto one = from_words(all);
+    if (!one) return {};
+    fingerprints.push_back(*one);
+  }
+  return fingerprints;
 }
 
 }  // namespace sluice

@@ -42,7 +42,9 @@ std::uint64_t hash_counts(std::span<const std::size_t> counts);
 // "rank 3 posted count 5, rank 1 posted count 6": the first field in which they differ; nullopt when they agree.
 std::optional<std::string> difference(const Fingerprint& a, Rank rank_a, const Fingerprint& b, Rank rank_b);
 
-std::vector<std::byte> encode(const Fingerprint& fingerprint);
-std::optional<Fingerprint> decode_fingerprint(std::span<const std::byte> bytes);  // nullopt: not one
+inline constexpr std::size_t kFingerprintBytes = 56;
+inline constexpr std::size_t kFingerprintsMax = 64;
+std::vector<std::byte> encode(std::span<const Fingerprint> fingerprints);  // at most kFingerprintsMax
+std::vector<Fingerprint> decode_fingerprints(std::span<const std::byte> bytes);  // empty: they are none
 
 }  // namespace sluice

@@ -132,8 +132,8 @@ void RuntimeState::on_notice(const Notice& notice) {
   if (communicator == nullptr || !communicator->rank_of_world(notice.world_rank)) return;
   if (notice.kind == NoticeKind::abort)
     communicator->break_with({notice.code, notice.text}, false);
-  else if (const auto print = decode_fingerprint(notice.payload))
-    communicator->on_arrival(notice.world_rank, *print);
+  else
+    communicator->on_arrival(notice.world_rank, notice.text, decode_fingerprints(notice.payload));
 }
 
 void RuntimeState::on_peer_gone(const Notice& notice) {

@@ -1,15 +1,17 @@
 // Every collective with every algorithm over the loop transport, against the reference: one thread, seeded order of everything.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "comm/algorithms/algorithms.h"
-#include "comm/executor/loop_group.h"
-#include "tests/support/collective_case.h"
+#include "tests/comm/executor/loop_fixture.h"
 
 namespace sluice {
 namespace {
 
 using test::CaseRun;
 using test::CollectiveCase;
+using test::LoopJob;
 
 std::optional<Collective> collective_of(OperationKind kind) {
   switch (kind) {
@@ -30,35 +32,14 @@ constexpr OperationKind kKinds[] = {
 
 bool is_v(OperationKind kind) { return kind >= OperationKind::all_gather_v && kind <= OperationKind::all_to_all_v; }
 
-struct LoopWorldOf {
-  explicit LoopWorldOf(int ranks, std::uint64_t seed = 1) {
-    RuntimeOptions options;
-    static_cast<void>(options.config.set(Setting::slot_bytes, "1024", Origin::file));
-    static_cast<void>(options.config.set(Setting::slice_bytes, "256", Origin::file));
-    LoopOptions loop;
-    loop.seed = seed;
-    made = *detail::make_loop_runtimes(ranks, loop, options);
-    for (auto& runtime : made.runtimes) worlds.push_back(runtime->world());
-  }
-  std::string run(const CollectiveCase& one) {
-    CaseRun run(one);
-    std::vector<Work> works;
-    for (Communicator& world : worlds) works.push_back(run.post(world));
-    std::string wrong;
-    for (Work& work : works)
-      if (const Status done = work.wait(); !done.ok() && wrong.empty()) wrong = test::describe(one) + ": " + done.text();
-    return wrong.empty() ? run.check() : wrong;
-  }
-  detail::LoopRuntimes made;
-  std::vector<Communicator> worlds;
-};
-
 class CollectivesOverLoop : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesOverLoop, testing::Values(1, 2, 3, 4, 5, 7, 8, 9));
 
 TEST_P(CollectivesOverLoop, EveryAlgorithmGivesTheReferencesBits) {
   const int ranks = GetParam();
-  LoopWorldOf loop(ranks, static_cast<std::uint64_t>(ranks));
+  LoopOptions options;
+  options.seed = static_cast<std::uint64_t>(ranks);
+  LoopJob loop(ranks, options);
   int cases = 0;
   for (const OperationKind kind : kKinds)
     for (const Algorithm& algorithm : all_algorithms()) {
@@ -86,7 +67,7 @@ TEST_P(CollectivesOverLoop, EveryAlgorithmGivesTheReferencesBits) {
 }
 
 TEST(CollectivesOverLoopTypes, EveryTypeAndOperation) {
-  LoopWorldOf loop(3);
+  LoopJob loop(3);
   for (const DataType type : all_data_types())
     for (const ReduceOp op : all_reduce_ops())
       for (const OperationKind kind : {OperationKind::all_reduce, OperationKind::reduce_scatter, OperationKind::reduce}) {
