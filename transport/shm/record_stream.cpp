@@ -104,10 +104,10 @@ Result<bool> RecordStream::receive() {
   const ssize_t got = ::recvmsg(stream_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return false;
-    return Error{Code::peer_lost, std::string("the link broke: ") + std::strerror(errno)};
+    if (errno != ECONNRESET) return Error{Code::peer_lost, std::string("the link broke: ") + std::strerror(errno)};
   }
   std::vector<UniqueFd> came = descriptors_of(message);  // also closes what is not wanted
-  if (got == 0) return Error{Code::peer_lost, "the peer closed the link: its process ended or it left"};
+  if (got <= 0) return Error{Code::peer_lost, "the peer closed the link: its process ended or it left"};
   if (!came.empty()) {
     if (greeted_ || received_[0] || came.size() != kDescriptors || (message.msg_flags & MSG_CTRUNC) != 0)
       return Error{Code::refused, "descriptors that do not belong to a greeting"};

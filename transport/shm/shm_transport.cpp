@@ -334,8 +334,9 @@ void ShmTransport::lose(Link& link, const Status& why) {
   if (link.stream) --streams_;
   link.stream.close();
   link.lost = true;
-  const std::string text = "rank " + std::to_string(rank_) + ": peer rank " + std::to_string(link.peer) + " (shm): " + why.text();
-  if (peers_.mark(link.peer, {why.code(), text})) log(why.code() == Code::peer_lost ? LogLevel::info : LogLevel::error, rank_, text);
+  const std::string text = "peer rank " + std::to_string(link.peer) + " (shm): " + why.text();
+  if (peers_.mark(link.peer, {why.code(), "rank " + std::to_string(rank_) + ": " + text}))
+    log(why.code() == Code::peer_lost ? LogLevel::info : LogLevel::error, rank_, text);
 }
 
 // ---- waiting

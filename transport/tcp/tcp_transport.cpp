@@ -276,7 +276,7 @@ std::size_t TcpTransport::receive(Link& link) {
       break;
     }
     if (got <= 0) {
-      lose(link, {Code::peer_lost, got == 0 ? std::string("the peer closed the link: its process ended or it left")
+      lose(link, {Code::peer_lost, got == 0 || errno == ECONNRESET ? std::string("the peer closed the link: its process ended or it left")
                                             : std::string("the link broke: ") + std::strerror(errno)});
       return moved + 1;
     }
@@ -468,8 +468,9 @@ void TcpTransport::lose(Link& link, const Status& why) {
   link.control.clear();
   link.readable = link.writable = false;
   link.receiving = nullptr;
-  const std::string text = "rank " + std::to_string(rank_) + ": peer rank " + std::to_string(link.peer) + " (tcp): " + why.text();
-  if (peers_.mark(link.peer, {why.code(), text})) log(why.code() == Code::peer_lost ? LogLevel::info : LogLevel::error, rank_, text);
+  const std::string text = "peer rank " + std::to_string(link.peer) + " (tcp): " + why.text();
+  if (peers_.mark(link.peer, {why.code(), "rank " + std::to_string(rank_) + ": " + text}))
+    log(why.code() == Code::peer_lost ? LogLevel::info : LogLevel::error, rank_, text);
 }
 
 // ---- waiting
