@@ -27,11 +27,11 @@ double cross_entropy(View<T> logits, std::span<const std::int32_t> targets) {
   for (Index i = 0; i < logits.rows; ++i) {
     const View<T> row = logits.row_range(i, 1);
     const std::int32_t target = targets[i];
-    const T most = largest<T>(row.data, row.columns);
+    const T most = row_kernels<T>().largest(row.data, row.columns);
     const T seen = target == kNotCounted ? T{0} : row.data[target];
     softmax_rows(row);
     // p of the likeliest token is exp(0) / sum, so log(sum) = -log of it: no second pass over the row.
-    const double log_sum = -std::log(static_cast<double>(largest<T>(row.data, row.columns)));
+    const double log_sum = -std::log(static_cast<double>(row_kernels<T>().largest(row.data, row.columns)));
     if (target != kNotCounted) loss += log_sum + static_cast<double>(most) - static_cast<double>(seen);
   }
   return loss;

@@ -6,18 +6,18 @@
 //            Functions", 1980; the polynomial is the Taylor series to x^7.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 
 namespace sluice {
 
-inline double exponential(double x) { return std::exp(x); }
+[[gnu::always_inline]] inline double exponential(double x) { return std::exp(x); }
 
-inline float exponential(float x) {
+[[gnu::always_inline]] inline float exponential(float x) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest whole number in the low bits
-  x = std::min(std::max(x, -87.0f), 88.0f);
+  x = x < -87.0f ? -87.0f : x;
+  x = x > 88.0f ? 88.0f : x;
   const float shifted = x * 1.44269504f + kRound;
   const float whole = shifted - kRound;
   const float r = (x - whole * 0.693359375f) - whole * -2.12194440e-4f;  // |r| <= log(2) / 2

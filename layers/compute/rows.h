@@ -1,53 +1,32 @@
-// The row-wise arithmetic that stands between the matrix products. Deterministic: a row's result depends on that row alone.
+// The row-wise arithmetic that stands between the matrix products. Deterministic: a row's result depends on that row alone,
+// and not on the processor's vectors (row_kernels.h).
 #pragma once
 
 #include "layers/compute/gemm.h"
+#include "layers/compute/row_kernels.h"
 
 namespace sluice {
 
-// Sums run in eight partial results side by side, so that vectors of any width up to that give the same bits.
-inline constexpr Index kParts = 8;
-
-template <typename T>
-T sum_of_parts(const T (&part)[kParts]) {
-  return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
-}
-
 template <typename T>
 T dot(const T* a, const T* b, Index count) {
-  T part[kParts] = {};
-  Index j = 0;
-  for (; j + kParts <= count; j += kParts)
-    for (Index i = 0; i < kParts; ++i) part[i] += a[j + i] * b[j + i];
-  for (; j < count; ++j) part[j % kParts] += a[j] * b[j];
-  return sum_of_parts(part);
-}
-
-// Count >= 1.
-template <typename T>
-T largest(const T* x, Index count) {
-  T part[kParts];
-  std::fill_n(part, kParts, x[0]);
-  Index j = 0;
-  for (; j + kParts <= count; j += kParts)
-    for (Index i = 0; i < kParts; ++i) part[i] = x[j + i] > part[i] ? x[j + i] : part[i];
-  for (; j < count; ++j) part[0] = std::max(part[0], x[j]);
-  return *std::max_element(part, part + kParts);
+  return row_kernels<T>().dot(a, b, count);
 }
 
 // Each row becomes exp(x - max) / sum, in place. Columns >= 1.
 template <typename T>
-void softmax_rows(View<T> x);
+void softmax_rows(View<T> x) {
+  for (Index i = 0; i < x.rows; ++i) row_kernels<T>().softmax(x.row(i), x.columns);
+}
 
 // The softmax's backward: ds = p * (dp - sum over the row of dp * p) * scale, in place in dp.
 template <typename T>
-void softmax_rows_backward(Read<T> p, View<T> dp, T scale);
-
-// target += source, element by element.
-template <typename T>
-void add_rows(View<T> target, Read<T> source);
+void softmax_rows_backward(Read<T> p, View<T> dp, T scale) {
+  for (Index i = 0; i < dp.rows; ++i) row_kernels<T>().softmax_backward(p.row(i), dp.row(i), dp.columns, scale);
+}
 
 template <typename T>
-void zero(View<T> target);
+void zero(View<T> target) {
+  for (Index i = 0; i < target.rows; ++i) std::fill_n(target.row(i), target.columns, T{0});
+}
 
 }  // namespace sluice

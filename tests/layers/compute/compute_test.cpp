@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <functional>
 
 #include "layers/compute/exponential.h"
 #include "layers/compute/rows.h"
@@ -118,6 +120,47 @@ TEST(SoftmaxRowsBackward, AgreesWithFiniteDifferences) {
   std::copy_n(dp.data(), dp.size(), dx.data());
   softmax_rows_backward(p, dx.view(), 0.7);
   EXPECT_LT(test::gradient_error("softmax", x, dx, loss), test::kGradientTolerance);
+}
+
+// Lengths around the number of partial results; `run` is given a set and two buffers to work on.
+template <typename T>
+void expect_same_bits(const std::function<void(const RowKernels<T>&, std::vector<T>&, std::vector<T>&)>& run) {
+  Rng rng(4);
+  for (const std::size_t count : {1, 2, 7, 8, 9, 16, 31, 128, 257}) {
+    std::vector<T> a(count), b(count);
+    for (T& x : a) x = static_cast<T>(20 * rng.uniform() - 10);
+    for (T& x : b) x = static_cast<T>(2 * rng.uniform() - 1);
+    std::vector<T> want_a = a, want_b = b;
+    run(*runnable_row_kernels<T>().front(), want_a, want_b);
+    for (const RowKernels<T>* set : runnable_row_kernels<T>()) {
+      std::vector<T> got_a = a, got_b = b;
+      run(*set, got_a, got_b);
+      EXPECT_EQ(std::memcmp(got_a.data(), want_a.data(), count * sizeof(T)), 0) << set->name << ", " << count << " elements";
+      EXPECT_EQ(std::memcmp(got_b.data(), want_b.data(), count * sizeof(T)), 0) << set->name << ", " << count << " elements";
+    }
+  }
+}
+
+template <typename T>
+void expect_same_bits_everywhere() {
+  using Set = RowKernels<T>;
+  using Row = std::vector<T>;
+  const auto n = [](const Row& x) { return static_cast<Index>(x.size()); };
+  expect_same_bits<T>([&](const Set& set, Row& a, Row& b) { a[0] = set.dot(a.data(), b.data(), n(a)); });
+  expect_same_bits<T>([&](const Set& set, Row& a, Row&) { a[0] = set.largest(a.data(), n(a)); });
+  expect_same_bits<T>([&](const Set& set, Row& a, Row&) { set.softmax(a.data(), n(a)); });
+  expect_same_bits<T>([&](const Set& set, Row& a, Row& b) { set.softmax_backward(b.data(), a.data(), n(a), T(0.3)); });
+  expect_same_bits<T>([&](const Set& set, Row& a, Row& b) { set.swiglu(a.data(), b.data(), b.data(), n(a)); });
+  expect_same_bits<T>([&](const Set& set, Row& a, Row& b) {
+    const Row dinner(a.rbegin(), a.rend());
+    set.swiglu_backward(a.data(), b.data(), dinner.data(), n(a));
+  });
+}
+
+TEST(RowKernels, GiveTheSameBitsInEveryInstructionSet) {
+  for (const auto* set : runnable_row_kernels<float>()) std::printf("  %s\n", set->name);
+  expect_same_bits_everywhere<float>();
+  expect_same_bits_everywhere<double>();
 }
 
 }  // namespace
