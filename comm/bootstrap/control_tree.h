@@ -28,7 +28,7 @@
 namespace sluice {
 
 inline constexpr Nanoseconds kVigilPeriod = std::chrono::milliseconds(200);
-inline constexpr Nanoseconds kMissingPatience = std::chrono::milliseconds(300);  // before a missing neighbour is probed
+inline constexpr Nanoseconds kMissingPatience = std::chrono::milliseconds(100);  // then it is probed, again and again
 inline constexpr std::uint32_t kSilenceMs = 1100;                                // keepalive answers come every 1000
 inline constexpr Nanoseconds kFarewellGrace = std::chrono::milliseconds(50);  // whoever leaves is seldom the only one
 inline constexpr Nanoseconds kLeaveLinger = std::chrono::seconds(1);

@@ -71,7 +71,7 @@ void ControlTree::keep_vigil() {
   const bool across = std::any_of(links_.begin(), links_.end(),
                                   [&](const auto& link) { return endpoint(link.first).unix_name.empty(); });
   if (vigil_timer_ != 0 || (missing_.empty() && !across)) return;
-  vigil_timer_ = loop_.after(kVigilPeriod, [this] { vigil(); });
+  vigil_timer_ = loop_.after(missing_.empty() ? kVigilPeriod : kMissingPatience, [this] { vigil(); });
 }
 
 void ControlTree::vigil() {

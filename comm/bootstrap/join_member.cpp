@@ -62,11 +62,10 @@ void JoinMember::try_next() {
 }
 
 void JoinMember::end_of_round() {
-  if (refused_) {
-    if (refused_since_ == Nanoseconds(0)) refused_since_ = loop_.now();
-    if (rendezvous_.ports == 1 || loop_.now() - refused_since_ > kRefusalPatience)
-      return finish({Code::refused, last_failure_});
-  }
+  if (refused_ && refused_since_ == Nanoseconds(0)) refused_since_ = loop_.now();
+  const Nanoseconds patience = rendezvous_.ports == 1 ? Nanoseconds(0) : kRefusalPatience;
+  if (refused_ && !plan_.source_changes && loop_.now() - refused_since_ >= patience)
+    return finish({Code::refused, last_failure_});
   pause_timer_ = loop_.after(pause_, [this] { next_round(); });
   pause_ = std::min<Nanoseconds>(pause_ * 2, kPauseMax);
 }

@@ -18,6 +18,7 @@ using RendezvousSource = std::function<Result<Rendezvous>()>;
 
 struct JoinPlan {
   RendezvousSource source;
+  bool source_changes = false;  // what it gives may be stale: a refusal is not final
   Rank rank = 0;
   int ranks = 1;
   Nanoseconds deadline = std::chrono::seconds(60);
