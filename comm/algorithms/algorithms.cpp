@@ -30,7 +30,7 @@ constexpr Algorithm kAlgorithms[] = {
 
     {"direct", reduce_scatter, true, any_ranks, any_ranks, direct_reduce_scatter, direct_reduce_scatter_cost},
     {"ring", reduce_scatter, false, any_ranks, one_rank, ring_reduce_scatter, ring_reduce_scatter_cost},
-    {"recursive_halving", reduce_scatter, false, any_ranks, powers_of_two, recursive_halving_reduce_scatter,
+    {"recursive_halving", reduce_scatter, true, any_ranks, powers_of_two, recursive_halving_reduce_scatter,
      recursive_halving_reduce_scatter_cost},
 
     {"direct", all_gather, true, any_ranks, any_ranks, direct_all_gather, direct_all_gather_cost},

@@ -197,6 +197,12 @@ bool ScheduleBuilder::State::check(const Pending& step, std::size_t number) {
     if (!check_place(step, number, place, false)) return false;
   for (const Place& place : step.to)
     if (!check_place(step, number, place, true)) return false;
+  for (std::size_t i = 0; i < step.to.size(); ++i)
+    for (std::size_t j = 0; j < i && step.to[i].rank != step.executor; ++j)
+      if (step.to[j].rank == step.to[i].rank) {
+        fail(step, number, "two results go to r" + std::to_string(step.to[i].rank) + ": send one and copy it there");
+        return false;
+      }
   if (!is_reduction(schedule.shape.collective) && step.from.size() > 1) {
     fail(step, number,
          std::string(name(schedule.shape.collective)) + " does not sum, but the step has several sources");

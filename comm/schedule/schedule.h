@@ -120,8 +120,9 @@ class ScheduleBuilder {
   void together(const std::function<void()>& steps);
 
   // Errors: invalid_argument with step number and what is wrong (rank or chunk out of range, a place that does not
-  // exist, an input as a target, several sources in a form that does not sum, no place of the executor, two writers of one
-  // place in a moment, a moment in which a rank overwrites what another of its steps reads at home).
+  // exist, an input as a target, several sources in a form that does not sum, no place of the executor, two results of a step
+  // for one other rank, two writers of one place in a moment, a moment in which a rank overwrites what another of its
+  // steps reads at home).
   Result<Schedule> build() &&;
 
  private:
