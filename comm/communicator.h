@@ -197,6 +197,8 @@ class Runtime {
  public:
   // From torchrun's, MPI's or Slurm's variables, `sluice run`, a rendezvous file, or, with none of these, alone.
   static Result<std::unique_ptr<Runtime>> from_environment();
+  // The same for a description that the caller made or changed, as programs do that run several ranks per launched process.
+  static Result<std::unique_ptr<Runtime>> from_launch(const LaunchEnvironment& launch, RuntimeOptions options);
   // Rank `rank` of `ranks`, which all know `unique_id` (make_unique_id, 128 bytes, distributed by the caller).
   static Result<std::unique_ptr<Runtime>> join(std::span<const std::byte, 128> unique_id, Rank rank, int ranks,
                                                RuntimeOptions options);

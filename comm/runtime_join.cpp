@@ -71,10 +71,14 @@ Result<std::unique_ptr<Runtime>> assemble(std::unique_ptr<Control> control, cons
 
 Result<std::unique_ptr<Runtime>> Runtime::from_environment() {
   SLUICE_TRY_ASSIGN(const Config config, Config::load());
-  apply_log_level(config);
   SLUICE_TRY_ASSIGN(const LaunchEnvironment launch, read_launch_environment());
-  SLUICE_TRY_ASSIGN(auto control, control_from_environment(config, launch));
-  return assemble(std::move(control), config);
+  return from_launch(launch, {.config = config, .join_deadline = config.duration(Setting::join_deadline)});
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::from_launch(const LaunchEnvironment& launch, RuntimeOptions options) {
+  apply_log_level(options.config);
+  SLUICE_TRY_ASSIGN(auto control, control_from_environment(options.config, launch));
+  return assemble(std::move(control), options.config);
 }
 
 Result<std::unique_ptr<Runtime>> Runtime::join(std::span<const std::byte, 128> unique_id, Rank rank, int ranks,

@@ -104,7 +104,8 @@ void push(Ending& ending, const std::vector<Child>& children, Nanoseconds now) {
   ending.next = now + kTermToKill;
 }
 
-LaunchOutcome wait_for(std::vector<Child>& children, LaunchOutcome outcome, Nanoseconds grace) {
+LaunchOutcome wait_for(std::vector<Child>& children, Nanoseconds grace) {
+  LaunchOutcome outcome;
   const Clock& clock = RealClock::instance();
   Ending ending;
   std::size_t left = children.size();
@@ -122,7 +123,8 @@ LaunchOutcome wait_for(std::vector<Child>& children, LaunchOutcome outcome, Nano
   }
 }
 
-[[noreturn]] void run_child(const std::function<int(int)>& body, int index, pid_t parent, const BlockedSignals& blocked) {
+[[noreturn]] void run_child(const std::function<int(int)>& body, int index, pid_t parent,
+                            const BlockedSignals& blocked) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) std::_Exit(128 + SIGKILL);  // the parent ended before the line above
   blocked.restore();
@@ -150,11 +152,7 @@ Result<LaunchOutcome> run_processes(const LaunchOptions& options, const std::fun
     }
     children.push_back({.pid = pid});
   }
-  LaunchOutcome outcome;
-  if (options.after_fork) {
-    if (const Status status = options.after_fork(); !status.ok()) outcome = {1, -1, status.text()};
-  }
-  return wait_for(children, std::move(outcome), options.grace);
+  return wait_for(children, options.grace);
 }
 
 }  // namespace sluice::tools

@@ -19,14 +19,12 @@ namespace sluice::tools {
 struct LaunchOptions {
   int processes = 1;
   Nanoseconds grace = std::chrono::seconds(5);
-  // Runs here once all children are forked; what a launcher exchanges with them. An error ends the job.
-  std::function<Status()> after_fork = {};
 };
 
 struct LaunchOutcome {
-  int exit_code = 0;       // the first failing process's; 128 + signal for one that was killed
+  int exit_code = 0;  // the first failing process's; 128 + signal for one that was killed
   int failed_process = -1;
-  std::string text;        // "process 2 (pid 4711) was killed by signal 9 (Killed)"; empty: all ended with 0
+  std::string text;  // "process 2 (pid 4711) was killed by signal 9 (Killed)"; empty: all ended with 0
 };
 
 inline constexpr int kProcessesMax = 1024;

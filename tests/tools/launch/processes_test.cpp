@@ -73,17 +73,6 @@ TEST(Processes, AnInterruptIsForwarded) {
   EXPECT_EQ(outcome.exit_code, 128 + SIGINT);
 }
 
-TEST(Processes, AFailureAfterTheForkEndsTheJob) {
-  LaunchOptions options{.processes = 2, .grace = milliseconds(50)};
-  options.after_fork = [] { return Status(Code::system, "the exchange failed"); };
-  const auto outcome = run_processes(options, [](int) -> int {
-    for (;;) ::pause();
-  });
-  ASSERT_TRUE(outcome.ok());
-  EXPECT_NE(outcome->exit_code, 0);
-  EXPECT_NE(outcome->text.find("the exchange failed"), std::string::npos) << outcome->text;
-}
-
 TEST(Processes, ANumberThatCannotBeRightIsRefused) {
   for (const int processes : {0, -1, kProcessesMax + 1}) {
     const auto outcome = run_processes({.processes = processes}, [](int) { return 0; });
