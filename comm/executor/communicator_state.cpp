@@ -27,7 +27,10 @@ CommunicatorState::~CommunicatorState() {
     broken_.store(true, std::memory_order_release);
     runtime_->engine().remove(*this);
   });
-  runtime_->forget(*this);
+  std::vector<SentOn> sent_on;
+  if (status_.ok())
+    for (const auto& [key, flow] : out_flows_) sent_on.push_back({world_rank(key.first), flow});
+  runtime_->forget(identity_.id, std::move(sent_on));
 }
 
 std::optional<Rank> CommunicatorState::rank_of_world(Rank world_rank) const {

@@ -15,7 +15,8 @@ constexpr int kTurnsPerPass = 16;  // turns between two looks at the transports
 constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(1);
 constexpr Nanoseconds kSleepMax = std::chrono::milliseconds(20);
 constexpr Nanoseconds kServeTick = std::chrono::milliseconds(1);
-constexpr int kTicksBeforeSleep = 100;
+constexpr Nanoseconds kDrowsyTick = std::chrono::milliseconds(10);
+constexpr int kTicksBeforeDrowsy = 100;
 
 }  // namespace
 
@@ -46,10 +47,7 @@ void Engine::post(Operation* operation) {
   } else {
     wake();
   }
-  if (deep_.load(std::memory_order_relaxed)) {
-    const std::lock_guard lock(mutex_);
-    if (asleep_) serve_.notify_all();
-  }
+  if (drowsy_.load(std::memory_order_relaxed)) serve_.notify_one();  // missed at worst for kDrowsyTick
 }
 
 void Engine::wait(Operation& operation) {
@@ -92,6 +90,10 @@ void Engine::with_token(const std::function<void()>& action) {
   waiters_.fetch_sub(1, std::memory_order_relaxed);
   action();
   token_.give();
+}
+
+void Engine::keep_house(std::function<void()> housekeeping) {
+  with_token([&] { housekeeping_ = std::move(housekeeping); });
 }
 
 void Engine::wake() {
@@ -147,6 +149,7 @@ void Engine::watch() {
   last_watch_ = clock_.now();
   for (auto& lane : active_)
     for (CommunicatorState* communicator : lane) communicator->watch(last_watch_);
+  if (housekeeping_) housekeeping_();
 }
 
 void Engine::remove(CommunicatorState& communicator) {
@@ -196,34 +199,37 @@ void Engine::sleep(Nanoseconds at_most) {
   wait_any(transports_, at_most);
 }
 
+// One turn of the engine's thread. False: there was nothing to do.
+bool Engine::serve_once() {
+  if (waiters_.load(std::memory_order_relaxed) > 0 || !token_.try_take()) return true;
+  bool busy = unfinished_.load(std::memory_order_relaxed) > 0;
+  if (busy) {
+    const Nanoseconds until = clock_.now() + kServeTick;
+    drive_until([&] {
+      return clock_.now() >= until || waiters_.load(std::memory_order_relaxed) > 0 ||
+             unfinished_.load(std::memory_order_relaxed) == 0;
+    });
+  } else {
+    busy = pass() > 0;  // what finished operations left behind: links being made, messages that did not fit into a socket
+    if (housekeeping_) housekeeping_();
+  }
+  token_.give();
+  return busy;
+}
+
 // The engine's thread: drives what nobody waits for, and makes way for whoever does.
 void Engine::serve() {
   int quiet = 0;
   std::unique_lock lock(mutex_);
   while (!stop_) {
     lock.unlock();
-    const bool work = unfinished_.load(std::memory_order_relaxed) > 0;
-    quiet = work ? 0 : quiet + 1;
-    if (work && waiters_.load(std::memory_order_relaxed) == 0 && token_.try_take()) {
-      const Nanoseconds until = clock_.now() + kServeTick;
-      drive_until([&] {
-        return clock_.now() >= until || waiters_.load(std::memory_order_relaxed) > 0 ||
-               unfinished_.load(std::memory_order_relaxed) == 0;
-      });
-      token_.give();
-      lock.lock();
-      continue;
-    }
+    const bool busy = serve_once();
+    quiet = busy ? 0 : quiet + 1;
     lock.lock();
-    if (quiet > kTicksBeforeSleep) {
-      asleep_ = true;
-      deep_.store(true, std::memory_order_relaxed);
-      serve_.wait_for(lock, std::chrono::seconds(1));  // a post that saw deep_ too early is found here at the latest
-      deep_.store(false, std::memory_order_relaxed);
-      asleep_ = false;
-    } else {
-      serve_.wait_for(lock, kServeTick);
-    }
+    if (busy && unfinished_.load(std::memory_order_relaxed) > 0 && waiters_.load(std::memory_order_relaxed) == 0) continue;
+    drowsy_.store(quiet > kTicksBeforeDrowsy, std::memory_order_relaxed);
+    serve_.wait_for(lock, quiet > kTicksBeforeDrowsy ? kDrowsyTick : kServeTick);
+    drowsy_.store(false, std::memory_order_relaxed);
   }
 }
 

@@ -52,6 +52,8 @@ class Engine {
   // For the loop world, which holds all ranks' engines in one thread: one pass, and the watch of stuck operations.
   std::size_t pass();
   void watch();
+  // Called now and then under the token. Set before the first post.
+  void keep_house(std::function<void()> housekeeping);
   void drive_with(std::function<void(Operation&)> driver) { driver_ = std::move(driver); }
 
   const Clock& clock() const { return clock_; }
@@ -68,11 +70,13 @@ class Engine {
   void sleep(Nanoseconds at_most);
   void wait_for_owner(Operation& operation, int round);
   void serve();
+  bool serve_once();
 
   const Clock& clock_;
   std::vector<Transport*> transports_;
   Options options_;
   std::function<void(Operation&)> driver_;
+  std::function<void()> housekeeping_;
 
   OwnerToken token_;
   std::atomic<int> waiters_{0};            // threads that want the token: the engine's thread makes way
@@ -84,8 +88,7 @@ class Engine {
   std::atomic<int> unfinished_{0};  // a hint for the engine's thread; orders nothing
   std::mutex mutex_;
   std::condition_variable serve_;
-  bool asleep_ = false;  // GUARDED_BY(mutex_): the engine's thread sleeps until the next post
-  std::atomic<bool> deep_{false};  // asleep_, readable without the mutex
+  std::atomic<bool> drowsy_{false};  // a hint: the engine's thread sleeps for long
   bool stop_ = false;              // GUARDED_BY(mutex_)
   std::thread thread_;
 };

@@ -13,6 +13,8 @@ namespace sluice::detail {
 namespace {
 
 constexpr std::size_t kPlainAlignment = 4096;
+constexpr Nanoseconds kDrainMax = std::chrono::minutes(1);
+constexpr Nanoseconds kLingerMax = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -24,11 +26,13 @@ RuntimeState::RuntimeState(Parts parts)
     parts_.loop->add(engine_.get());
     engine_->drive_with([group = parts_.loop.get()](Operation& operation) { group->drive(operation); });
   }
+  engine_->keep_house([this] { drain(false); });
   control().on_notice([this](const Notice& notice) { on_notice(notice); });
 }
 
 RuntimeState::~RuntimeState() {
   if (parts_.loop != nullptr) parts_.loop->remove(engine_.get());
+  linger();
   engine_.reset();
   control().on_notice(nullptr);
   control().leave();
@@ -102,14 +106,49 @@ std::shared_ptr<CommunicatorState> RuntimeState::find(std::uint64_t communicator
   return at == communicators_.end() ? nullptr : at->second.lock();
 }
 
-void RuntimeState::forget(CommunicatorState& communicator) {
+void RuntimeState::forget(std::uint64_t communicator, std::vector<SentOn> sent_on) {
   {
     const std::lock_guard lock(mutex_);
-    communicators_.erase(communicator.identity().id);
+    communicators_.erase(communicator);
   }
   engine().with_token([&] {
-    for (Transport* transport : transport_list()) transport->close_flows(communicator.identity().id);
+    draining_.push_back({communicator, std::move(sent_on), clock().now()});
+    drain(false);
   });
+}
+
+// Read, or nobody is left to read it.
+bool RuntimeState::is_read(const SentOn& sent) const {
+  if (sent.flow->released() == sent.flow->committed() || left(sent.world_peer)) return true;
+  const auto transport = transport_to(sent.world_peer);
+  return !transport.ok() || !(*transport)->peer_status(sent.world_peer).ok();
+}
+
+// Under the owner token. `all`: whether read or not.
+void RuntimeState::drain(bool all) {
+  const Nanoseconds now = clock().now();
+  const auto over = [&](Draining& one) {
+    const bool read = std::all_of(one.flows.begin(), one.flows.end(), [this](const SentOn& sent) { return is_read(sent); });
+    if (!all && !read && now - one.since < kDrainMax) return false;
+    for (Transport* transport : transport_list()) transport->close_flows(one.communicator);
+    return true;
+  };
+  std::erase_if(draining_, over);
+}
+
+// Gives what was sent last some time to leave this process. A peer that does not read keeps nobody for long.
+void RuntimeState::linger() {
+  const Nanoseconds until = clock().now() + kLingerMax;
+  bool empty = false;
+  while (!empty && clock().now() < until && parts_.loop == nullptr) {
+    engine().with_token([&] {
+      engine().pass();
+      drain(false);
+      empty = draining_.empty();
+    });
+    if (!empty) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  engine().with_token([&] { drain(true); });
 }
 
 std::vector<std::shared_ptr<CommunicatorState>> RuntimeState::all_communicators() const {

@@ -24,6 +24,12 @@ struct Identity;
 class LoopGroup;
 class ShrinkTable;
 
+// A flow on which messages may not have been read yet.
+struct SentOn {
+  Rank world_peer = 0;
+  OutFlow* flow = nullptr;
+};
+
 class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
  public:
   struct Parts {
@@ -53,7 +59,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
 
   Communicator make_communicator(Identity identity);
   std::shared_ptr<CommunicatorState> find(std::uint64_t communicator) const;  // nullptr: none of that id lives
-  void forget(CommunicatorState& communicator);
+  // A communicator ends: its flows are closed once the peers have read what was sent on them.
+  void forget(std::uint64_t communicator, std::vector<SentOn> sent_on);
 
   // Counters per lane name.
   void count(const Lane& lane, std::uint64_t bytes_sent, Nanoseconds busy);
@@ -66,6 +73,14 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   Status check_not_forked() const;
 
  private:
+  struct Draining {
+    std::uint64_t communicator = 0;
+    std::vector<SentOn> flows;
+    Nanoseconds since{0};
+  };
+  bool is_read(const SentOn& sent) const;
+  void drain(bool all);
+  void linger();
   void on_notice(const Notice& notice);
   void on_peer_gone(const Notice& notice);
   std::vector<std::shared_ptr<CommunicatorState>> all_communicators() const;
@@ -74,6 +89,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   Parts parts_;
   std::uint64_t fork_generation_;
   std::unique_ptr<ShrinkTable> shrinks_;
+  std::vector<Draining> draining_;  // under the owner token
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::weak_ptr<CommunicatorState>> communicators_;  // GUARDED_BY(mutex_)
   std::map<Rank, std::string> gone_;                                        // GUARDED_BY(mutex_): who died, and how
