@@ -175,6 +175,9 @@ void TcpTransport::close_flows_of(Link& link, std::uint64_t communicator) {
   std::erase_if(link.control, [communicator](const Frame& frame) {
     return frame.kind == FrameKind::open && frame.flow.communicator == communicator;
   });
+  for (const auto& [flow, in] : link.in)  // the last word on what was read: the sender may wait for it before it closes
+    if (flow.communicator == communicator && in->flow.released() != in->told && link.stream)
+      link.control.push_back({.kind = FrameKind::credit, .flow = flow, .number = in->flow.released()});
   const auto forget = [&](auto& flows) {
     std::erase_if(flows, [&](const auto& entry) {
       if (!named(entry)) return false;
