@@ -54,26 +54,32 @@ Status JoinRoot::frame(Channel& channel, FrameType type, std::span<const std::by
 }
 
 Status JoinRoot::take(Channel& channel, const JoinRequest& request) {
-  const int ranks = static_cast<int>(seats_.size());
   if (request.rank != channel.peer) return {Code::refused, "a join request for another rank than was proved"};
-  if (request.ranks != ranks) {
-    fail({Code::invalid_argument, "rank " + std::to_string(request.rank) + " (" + who(request.peer) +
-                                      ") believes in a job of " + std::to_string(request.ranks) +
-                                      " ranks, rank 0 in one of " + std::to_string(ranks) +
-                                      ": give all the same number of ranks"});
+  if (const Status fits = check(request); !fits.ok()) {
+    channels_.send(channel, encode(JoinFailure{fits.code(), fits.text()}));
+    fail(fits);
     return {};
   }
-  if (request.rank < 1 || request.rank >= ranks)
-    return {Code::refused, "a join request of a rank that is not of this job"};
-  auto& seat = seats_[static_cast<std::size_t>(request.rank)];
-  if (seat) {
-    fail({Code::invalid_argument, "rank " + std::to_string(request.rank) + " was taken twice: by " + who(seat->peer) +
-                                      " and by " + who(request.peer) + ": give each process its own rank"});
-    return {};
-  }
-  seat = Seat{request.peer, &channel, channels_.local_address_of(channel)};
+  seats_[static_cast<std::size_t>(request.rank)] = Seat{request.peer, &channel, channels_.local_address_of(channel)};
   arm_deadline(std::chrono::milliseconds(request.remaining_ms) - kAhead);
-  if (++seated_ == ranks) assign();
+  if (++seated_ == static_cast<int>(seats_.size())) assign();
+  return {};
+}
+
+// Whoever proved the secret and yet doesn't fit shows that the job was started wrongly: no use in waiting for it.
+Status JoinRoot::check(const JoinRequest& request) const {
+  const int ranks = static_cast<int>(seats_.size());
+  const std::string rank = "rank " + std::to_string(request.rank);
+  if (request.ranks != ranks)
+    return {Code::invalid_argument, rank + " (" + who(request.peer) + ") believes in a job of " +
+                                        std::to_string(request.ranks) + " ranks, rank 0 in one of " +
+                                        std::to_string(ranks) + ": give all the same number of ranks"};
+  if (request.rank < 1 || request.rank >= ranks)
+    return {Code::invalid_argument, rank + " (" + who(request.peer) + ") is not a rank of a job of " +
+                                        std::to_string(ranks) + " besides rank 0: give each process its own rank"};
+  if (const auto& seat = seats_[static_cast<std::size_t>(request.rank)])
+    return {Code::invalid_argument, rank + " was taken twice: by " + who(seat->peer) + " and by " + who(request.peer) +
+                                        ": give each process its own rank"};
   return {};
 }
 

@@ -36,6 +36,7 @@ class JoinRoot final : public ChannelOwner {
   };
 
   Status take(Channel& channel, const JoinRequest& request);
+  Status check(const JoinRequest& request) const;
   void arm_deadline(Nanoseconds left);
   void give_addresses();
   void assign();

@@ -95,8 +95,11 @@ Result<Rendezvous> open_rendezvous(const Config& config) {
 Result<std::vector<Listener>> take_root_listeners(const Rendezvous& rendezvous) {
   std::vector<Listener> listeners = table().take(rendezvous.secret);
   if (!listeners.empty()) return listeners;
-  SLUICE_TRY_ASSIGN(Listener local, listen_unix(root_unix_name(rendezvous.secret)));
-  listeners.push_back(std::move(local));
+  auto local = listen_unix(root_unix_name(rendezvous.secret));
+  if (!local.ok())
+    return Error{local.error().code, "rank 0 can't listen for the others; is another rank 0 of this job running? (" +
+                                         local.error().text + ")"};
+  listeners.push_back(*std::move(local));
   if (rendezvous.addresses.empty()) return listeners;
   const PortRange ports{rendezvous.port, static_cast<std::uint16_t>(rendezvous.port + rendezvous.ports - 1)};
   SLUICE_TRY_ASSIGN(Listener tcp, listen_tcp(listen_address(rendezvous), ports));
