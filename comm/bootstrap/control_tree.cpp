@@ -180,8 +180,11 @@ void ControlTree::queue(Channel& to, const SharedBytes& frame, NoticeKind kind) 
 bool ControlTree::learn(const Flooded& flooded) {
   const Rank about = flooded.notice.world_rank;
   if (flooded.farewell) {
-    if (shape_.remove(flooded.origin, Presence::left))
-      hooks_.gone(flooded.origin, false, {Code::peer_lost, described(flooded.origin) + " has left the job"});
+    if (shape_.remove(flooded.origin, Presence::left)) {
+      const std::string text = described(flooded.origin) + " has left the job";
+      hooks_.gone(flooded.origin, false, {Code::peer_lost, text});
+      if (!left_) hooks_.notice({NoticeKind::peer_left, 0, flooded.origin, Code::ok, text, {}});
+    }
     settle();
     return false;
   }
