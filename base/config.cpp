@@ -18,18 +18,27 @@ enum class Kind : std::uint8_t { word, bytes, number, duration };
 
 constexpr std::array<SettingRow, kSettings> kRows{{
     {Setting::log, "log", "SLUICE_LOG", "warn", "how much is written to standard error: off error warn info debug"},
-    {Setting::transport, "transport", "SLUICE_TRANSPORT", "auto", "auto: shared memory on a host, TCP between; shm, tcp, loop: only that"},
-    {Setting::algorithm, "algorithm", "SLUICE_ALGORITHM", "", "forces NAME for every collective that has it, or COLLECTIVE=NAME,..."},
+    {Setting::transport, "transport", "SLUICE_TRANSPORT", "auto",
+     "auto: shared memory on a host, TCP between; shm, tcp, loop: only that"},
+    {Setting::algorithm, "algorithm", "SLUICE_ALGORITHM", "",
+     "forces NAME for every collective that has it, or COLLECTIVE=NAME,..."},
     {Setting::order, "order", "SLUICE_ORDER", "fast", "order class of reductions that do not say: fast canonical"},
-    {Setting::slice_bytes, "slice_bytes", "SLUICE_SLICE_BYTES", "0", "bytes of a slice; 0: the tuner decides; at most slot_bytes"},
-    {Setting::slices_in_flight, "slices_in_flight", "SLUICE_SLICES_IN_FLIGHT", "4", "slices of one operation that are under way together"},
+    {Setting::slice_bytes, "slice_bytes", "SLUICE_SLICE_BYTES", "0",
+     "bytes of a slice; 0: the tuner decides; at most slot_bytes"},
+    {Setting::slices_in_flight, "slices_in_flight", "SLUICE_SLICES_IN_FLIGHT", "4",
+     "slices of one operation that are under way together"},
     {Setting::slot_bytes, "slot_bytes", "SLUICE_SLOT_BYTES", "128K", "bytes of one slot of a flow"},
     {Setting::slots, "slots", "SLUICE_SLOTS", "8", "slots of a flow: its credits"},
-    {Setting::arena_bytes, "arena_bytes", "SLUICE_ARENA_BYTES", "16G", "address space of a rank's shared arena; only touched pages take memory"},
-    {Setting::deadline, "deadline", "SLUICE_DEADLINE", "10min", "an operation without progress for so long is a timeout"},
-    {Setting::join_deadline, "join_deadline", "SLUICE_JOIN_DEADLINE", "60s", "how long a rank waits for the others to join"},
-    {Setting::interface, "interface", "SLUICE_INTERFACE", "", "network interface or subnet (10.0.0.0/8); empty: the one that reaches the root"},
-    {Setting::port_range, "port_range", "SLUICE_PORT_RANGE", "", "ports that may be listened on, FIRST-LAST; empty: any free one"},
+    {Setting::arena_bytes, "arena_bytes", "SLUICE_ARENA_BYTES", "16G",
+     "address space of a rank's shared arena; only touched pages take memory"},
+    {Setting::deadline, "deadline", "SLUICE_DEADLINE", "10min",
+     "an operation without progress for so long is a timeout"},
+    {Setting::join_deadline, "join_deadline", "SLUICE_JOIN_DEADLINE", "60s",
+     "how long a rank waits for the others to join"},
+    {Setting::interface, "interface", "SLUICE_INTERFACE", "",
+     "network interface or subnet (10.0.0.0/8); empty: the one that reaches the root"},
+    {Setting::port_range, "port_range", "SLUICE_PORT_RANGE", "",
+     "ports that may be listened on, FIRST-LAST; empty: any free one"},
     {Setting::spin, "spin", "SLUICE_SPIN", "50us", "how long a waiter spins before it yields and sleeps"},
     {Setting::loop_seed, "loop_seed", "SLUICE_LOOP_SEED", "1", "seed of the loop transport's delays and reordering"},
 }};
@@ -143,8 +152,8 @@ Status read_file(const std::string& path, Config& config) {
 
 // Variables that begin with SLUICE_ and are not settings.
 constexpr std::array<std::string_view, 8> kOtherVariables{
-    "SLUICE_CONFIG", "SLUICE_UNIQUE_ID", "SLUICE_RENDEZVOUS_FILE", "SLUICE_RANK",  "SLUICE_RANKS",
-    "SLUICE_LOCAL_RANK", "SLUICE_LOCAL_RANKS", "SLUICE_SECRET"};
+    "SLUICE_CONFIG", "SLUICE_UNIQUE_ID",  "SLUICE_RENDEZVOUS_FILE", "SLUICE_RANK",
+    "SLUICE_RANKS",  "SLUICE_LOCAL_RANK", "SLUICE_LOCAL_RANKS",     "SLUICE_SECRET"};
 
 Status read_environment(Config& config) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -156,8 +165,9 @@ Status read_environment(Config& config) {
     if (found != kRows.end()) {
       SLUICE_TRY(config.set(found->setting, std::string(text.substr(key.size() + 1)), Origin::environment));
     } else if (std::find(kOtherVariables.begin(), kOtherVariables.end(), key) == kOtherVariables.end()) {
-      return {Code::invalid_argument, "environment variable " + std::string(key) +
-                                          " is not known; unset it or correct its spelling (sluice explain lists them)"};
+      return {Code::invalid_argument,
+              "environment variable " + std::string(key) +
+                  " is not known; unset it or correct its spelling (sluice explain lists them)"};
     }
   }
   return {};
@@ -185,8 +195,8 @@ struct Launcher {
 constexpr std::array<Launcher, 5> kLaunchers{{
     {"sluice", "SLUICE_RANK", "SLUICE_RANKS", "SLUICE_LOCAL_RANK", "SLUICE_LOCAL_RANKS", ""},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", ""},
-    {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-     "PMIX_NAMESPACE"},
+    {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE"},
     {"mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ""},
     {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", "SLURM_JOB_ID"},
 }};
@@ -206,14 +216,16 @@ const std::array<SettingRow, kSettings>& setting_rows() { return kRows; }
 
 Config::Config() {
   for (const SettingRow& one : kRows)
-    if (const Status set_default = set(one.setting, std::string(one.fallback), Origin::default_value); !set_default.ok())
+    if (const Status set_default = set(one.setting, std::string(one.fallback), Origin::default_value);
+        !set_default.ok())
       die_of(set_default.error());
 }
 
 Result<Config> Config::load() {
   Config config;
   SLUICE_TRY(read_environment(config));
-  if (const std::string path = environment_variable("SLUICE_CONFIG"); !path.empty()) SLUICE_TRY(read_file(path, config));
+  if (const std::string path = environment_variable("SLUICE_CONFIG"); !path.empty())
+    SLUICE_TRY(read_file(path, config));
   return config;
 }
 
@@ -241,7 +253,8 @@ Status Config::set(Setting setting, std::string value, Origin origin) {
     return bad(what, value, allowed);
   }
   if (const auto range = range_of(setting); range && (number < range->least || number > range->most))
-    return bad(what, value, "between " + format(kind_of(setting), range->least) + " and " + format(kind_of(setting), range->most));
+    return bad(what, value,
+               "between " + format(kind_of(setting), range->least) + " and " + format(kind_of(setting), range->most));
   target = {std::move(value), origin, number};
   return {};
 }

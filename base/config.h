@@ -18,21 +18,21 @@
 namespace sluice {
 
 enum class Setting : std::uint8_t {
-  log,             // off error warn info debug
-  transport,       // auto shm tcp loop
-  algorithm,       // empty: the tuner decides; NAME or COLLECTIVE=NAME,COLLECTIVE=NAME
-  order,           // fast canonical: default of calls that do not say
-  slice_bytes,     // bytes of a slice, 0: the tuner decides
+  log,          // off error warn info debug
+  transport,    // auto shm tcp loop
+  algorithm,    // empty: the tuner decides; NAME or COLLECTIVE=NAME,COLLECTIVE=NAME
+  order,        // fast canonical: default of calls that do not say
+  slice_bytes,  // bytes of a slice, 0: the tuner decides
   slices_in_flight,
-  slot_bytes,      // bytes of one slot of a flow
-  slots,           // slots of a flow
-  arena_bytes,     // address space of a rank's shared arena (touched pages only are real memory)
-  deadline,        // no progress for so long: timeout
-  join_deadline,   // bootstrap
-  interface,       // empty: by reachability; a name, or a subnet as 10.0.0.0/8
-  port_range,      // empty: any; FIRST-LAST
-  spin,            // how long a waiter spins before it sleeps
-  loop_seed,       // seed of the loop transport
+  slot_bytes,     // bytes of one slot of a flow
+  slots,          // slots of a flow
+  arena_bytes,    // address space of a rank's shared arena (touched pages only are real memory)
+  deadline,       // no progress for so long: timeout
+  join_deadline,  // bootstrap
+  interface,      // empty: by reachability; a name, or a subnet as 10.0.0.0/8
+  port_range,     // empty: any; FIRST-LAST
+  spin,           // how long a waiter spins before it sleeps
+  loop_seed,      // seed of the loop transport
 };
 inline constexpr std::size_t kSettings = 15;
 
@@ -88,10 +88,10 @@ struct LaunchEnvironment {
   int local_ranks = -1;
   std::string master_address;  // torchrun
   int master_port = -1;
-  std::string unique_id;       // SLUICE_UNIQUE_ID, hexadecimal: set by `sluice run`
-  std::string rendezvous_file; // SLUICE_RENDEZVOUS_FILE
-  std::string job;             // a name that only this job has, from the MPI launcher or Slurm
-  std::string secret;          // SLUICE_SECRET: shared by all ranks of a torchrun job
+  std::string unique_id;        // SLUICE_UNIQUE_ID, hexadecimal: set by `sluice run`
+  std::string rendezvous_file;  // SLUICE_RENDEZVOUS_FILE
+  std::string job;              // a name that only this job has, from the MPI launcher or Slurm
+  std::string secret;           // SLUICE_SECRET: shared by all ranks of a torchrun job
 };
 Result<LaunchEnvironment> read_launch_environment();
 

@@ -29,8 +29,8 @@ Error system_error(std::string text, int error_number) {
 }
 
 void die_of(const Error& error) {
-  std::fprintf(stderr, "sluice: a failed result was used as a value: %s: %s\n",
-               std::string(name(error.code)).c_str(), error.text.c_str());
+  std::fprintf(stderr, "sluice: a failed result was used as a value: %s: %s\n", std::string(name(error.code)).c_str(),
+               error.text.c_str());
   std::abort();
 }
 

@@ -54,7 +54,7 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}     // NOLINT(google-explicit-constructor)
+  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
   Result(Error error) : held_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return held_.index() == 0; }
@@ -94,10 +94,9 @@ void Result<T>::fail() const {
 }  // namespace sluice
 
 // Returns the error from the enclosing function, or goes on.
-#define SLUICE_TRY(expression)                                                 \
-  do {                                                                         \
-    if (::sluice::Status sluice_status = (expression); !sluice_status.ok())    \
-      return sluice_status.error();                                            \
+#define SLUICE_TRY(expression)                                                                            \
+  do {                                                                                                    \
+    if (::sluice::Status sluice_status = (expression); !sluice_status.ok()) return sluice_status.error(); \
   } while (false)
 
 // Declares `declaration` from the value of a Result, or returns its error.

@@ -15,7 +15,18 @@ using Rank = int;  // rank in the communicator, unless a name says `world_rank`
 
 // Numbered as in NCCL's ABI (ncclDataType_t), so that the face of that name translates by a cast.
 enum class DataType : std::uint8_t {
-  int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, bfloat16, float8_e4m3, float8_e5m2,
+  int8,
+  uint8,
+  int32,
+  uint32,
+  int64,
+  uint64,
+  float16,
+  float32,
+  float64,
+  bfloat16,
+  float8_e4m3,
+  float8_e5m2,
 };
 inline constexpr int kDataTypes = 12;
 
@@ -53,7 +64,8 @@ Status check_pair(DataType type, ReduceOp op);
 std::string_view name(DataType type);  // "float32", also the word used in files and traces
 std::string_view name(ReduceOp op);
 std::string_view name(Order order);
-std::optional<DataType> parse_data_type(std::string_view word);  // also nccl-tests' words: half, float, double, f8e4m3 ...
+std::optional<DataType> parse_data_type(
+    std::string_view word);  // also nccl-tests' words: half, float, double, f8e4m3 ...
 std::optional<ReduceOp> parse_reduce_op(std::string_view word);  // also "mulsum"
 
 std::span<const DataType> all_data_types();

@@ -35,10 +35,14 @@ Buffer filled(DataType type, Form form, std::size_t bytes, std::uint64_t seed) {
     const std::uint64_t bits = mix64(seed + at);
     const double wide = 1 + static_cast<double>(bits >> 12) * 0x1p-52;
     const float narrow = static_cast<float>(wide);
-    if (type == DataType::float64) std::memcpy(buffer.data() + at, &wide, width);
-    else if (is_float(type) && form == Form::element) from_float(type, narrow, buffer.data() + at);
-    else if (is_float(type)) std::memcpy(buffer.data() + at, &narrow, width);
-    else std::memcpy(buffer.data() + at, &bits, width);
+    if (type == DataType::float64)
+      std::memcpy(buffer.data() + at, &wide, width);
+    else if (is_float(type) && form == Form::element)
+      from_float(type, narrow, buffer.data() + at);
+    else if (is_float(type))
+      std::memcpy(buffer.data() + at, &narrow, width);
+    else
+      std::memcpy(buffer.data() + at, &bits, width);
   }
   return buffer;
 }
@@ -100,7 +104,8 @@ void add_all() {
   sizes(benchmark::RegisterBenchmark("plain_loop", run_plain_loop));
   for (const Kernels* kernels : runnable_kernels())
     for (const DataType type : all_data_types())
-      for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::min}) add({kernels, type, op, 2, Tree::chain, Form::element});
+      for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::min})
+        add({kernels, type, op, 2, Tree::chain, Form::element});
   for (const DataType type : {DataType::float32, DataType::bfloat16})
     for (const std::size_t sources : {1, 4, 8})
       for (const Tree tree : {Tree::chain, Tree::canonical})

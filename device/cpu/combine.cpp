@@ -108,9 +108,7 @@ class Folding {
   std::size_t count_ = 0;
 };
 
-bool divides(const CombineRule& rule) {
-  return rule.final && rule.reduction.op == ReduceOp::avg && rule.ranks > 1;
-}
+bool divides(const CombineRule& rule) { return rule.final && rule.reduction.op == ReduceOp::avg && rule.ranks > 1; }
 
 std::size_t bytes_of(DataType type, Form form) {
   return form == Form::element ? element_bytes(type) : accumulator_bytes(type);
@@ -156,7 +154,8 @@ void by_blocks(const Kernels& kernels, const CombineRule& rule, std::span<const 
   Block work;
   for (std::size_t first = 0; first < count; first += block) {
     const std::size_t here = std::min(block, count - first);
-    std::byte* out = straight ? static_cast<std::byte*>(targets[0].data) + first * accumulator_bytes(rule.type) : work.bytes;
+    std::byte* out =
+        straight ? static_cast<std::byte*>(targets[0].data) + first * accumulator_bytes(rule.type) : work.bytes;
     folding.at(first, here);
     const std::byte* values = finished(type, rule, sources.size() == 1, folding.all(work.bytes, out), out, here);
     write(type, rule.type, targets, values, first, here);
@@ -178,7 +177,8 @@ bool is_plain(const CombineRule& rule, std::span<const CombineSource> sources, s
   const bool premul = rule.reduction.op == ReduceOp::premulsum;
   const Form form = sources[0].form;
   bool plain = !divides(rule);
-  for (const CombineSource& source : sources) plain = plain && (one_form || source.form == form) && !(premul && source.leaf);
+  for (const CombineSource& source : sources)
+    plain = plain && (one_form || source.form == form) && !(premul && source.leaf);
   for (const CombineTarget& target : targets) plain = plain && (one_form || target.form == form);
   return plain;
 }
@@ -192,7 +192,8 @@ void combine(const CombineRule& rule, std::span<const CombineSource> sources, st
 
 void combine_with(const Kernels& kernels, const CombineRule& rule, std::span<const CombineSource> sources,
                   std::span<const CombineTarget> targets, std::size_t count) {
-  SLUICE_DEBUG_ASSERT(!sources.empty() && sources.size() <= kCombineSourcesMax, "a combine has 1..kCombineSourcesMax sources");
+  SLUICE_DEBUG_ASSERT(!sources.empty() && sources.size() <= kCombineSourcesMax,
+                      "a combine has 1..kCombineSourcesMax sources");
   if (count == 0) return;
   const bool plain = is_plain(rule, sources, targets);
   const TypeKernels& type = kernels.types[static_cast<std::size_t>(rule.type)];
@@ -212,15 +213,19 @@ void combine_with(const Kernels& kernels, const CombineRule& rule, std::span<con
 float to_float(DataType type, const void* element) {
   float value = 0;
   const Convert widen = runnable_kernels().front()->types[static_cast<std::size_t>(type)].widen;
-  if (widen != nullptr) widen(reinterpret_cast<std::byte*>(&value), static_cast<const std::byte*>(element), 1);
-  else std::memcpy(&value, element, sizeof value);
+  if (widen != nullptr)
+    widen(reinterpret_cast<std::byte*>(&value), static_cast<const std::byte*>(element), 1);
+  else
+    std::memcpy(&value, element, sizeof value);
   return value;
 }
 
 void from_float(DataType type, float value, void* element) {
   const Convert narrow = runnable_kernels().front()->types[static_cast<std::size_t>(type)].narrow;
-  if (narrow != nullptr) narrow(static_cast<std::byte*>(element), reinterpret_cast<const std::byte*>(&value), 1);
-  else std::memcpy(element, &value, sizeof value);
+  if (narrow != nullptr)
+    narrow(static_cast<std::byte*>(element), reinterpret_cast<const std::byte*>(&value), 1);
+  else
+    std::memcpy(element, &value, sizeof value);
 }
 
 }  // namespace sluice

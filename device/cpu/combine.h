@@ -54,8 +54,8 @@ inline constexpr std::size_t kCombineSourcesMax = 4096;  // the most ranks that 
 // narrowed, is always the one quiet NaN; `canonical_nan` asks it of a copy too, if that is `final`.
 //
 // The result depends neither on count, alignment and cut of the buffers nor on the processor.
-void combine(const CombineRule& rule, std::span<const CombineSource> sources,
-             std::span<const CombineTarget> targets, std::size_t count);
+void combine(const CombineRule& rule, std::span<const CombineSource> sources, std::span<const CombineTarget> targets,
+             std::size_t count);
 
 // The same by the kernels of one instruction set (device/cpu/kernels.h), for tests and benchmarks.
 struct Kernels;
@@ -63,7 +63,7 @@ void combine_with(const Kernels& kernels, const CombineRule& rule, std::span<con
                   std::span<const CombineTarget> targets, std::size_t count);
 
 // Single conversions, for reference computations and tests.
-float to_float(DataType type, const void* element);            // floats of up to 32 bits
-void from_float(DataType type, float value, void* element);    // rounds to nearest even
+float to_float(DataType type, const void* element);          // floats of up to 32 bits
+void from_float(DataType type, float value, void* element);  // rounds to nearest even
 
 }  // namespace sluice

@@ -51,7 +51,8 @@ struct SmallFloat {
     const std::int32_t sign = static_cast<std::int32_t>(static_cast<std::uint32_t>(stored >> kWidth) << 31);
     const std::int32_t normal = (magnitude << kShift) + kRebias;
     const std::int32_t subnormal = bits_of(static_cast<float>(magnitude) * float_of(kSmallest));
-    const std::int32_t special = kFormat.finite_only || magnitude > kInfinity ? 0x7fc00000 | (magnitude << kShift) : 0x7f800000;
+    const std::int32_t special =
+        kFormat.finite_only || magnitude > kInfinity ? 0x7fc00000 | (magnitude << kShift) : 0x7f800000;
     const std::int32_t finite = magnitude < (1 << kMantissa) ? subnormal : normal;
     return float_of(sign | (magnitude >= (kFormat.finite_only ? kNan : kInfinity) ? special : finite));
   }
@@ -73,7 +74,9 @@ struct BFloat16 {
   using Stored = std::uint16_t;
   using Value = float;
 
-  static float widen(Stored stored) { return float_of(static_cast<std::int32_t>(static_cast<std::uint32_t>(stored) << 16)); }
+  static float widen(Stored stored) {
+    return float_of(static_cast<std::int32_t>(static_cast<std::uint32_t>(stored) << 16));
+  }
   static Stored narrow(float value) {
     const std::uint32_t bits = static_cast<std::uint32_t>(bits_of(value));
     const std::uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;

@@ -51,15 +51,19 @@ using BitsOf = std::conditional_t<std::is_same_v<T, Floats>, FloatsBits,
 
 template <typename To, typename From>
 To same_bits(From from) {
-  if constexpr (std::is_arithmetic_v<From>) return __builtin_bit_cast(To, from);
-  else return reinterpret_cast<To>(from);
+  if constexpr (std::is_arithmetic_v<From>)
+    return __builtin_bit_cast(To, from);
+  else
+    return reinterpret_cast<To>(from);
 }
 
 template <typename T>
 T quiet(T value) {
   T nan{};
-  if constexpr (std::is_same_v<T, double>) nan += __builtin_nan("");
-  else nan += __builtin_nanf("");
+  if constexpr (std::is_same_v<T, double>)
+    nan += __builtin_nan("");
+  else
+    nan += __builtin_nanf("");
   return value == value ? value : nan;
 }
 
@@ -76,16 +80,20 @@ T both_bits(T a, T b) {
 struct Sum {
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (kFloating<T>) return quiet(a + b);
-    else return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+    if constexpr (kFloating<T>)
+      return quiet(a + b);
+    else
+      return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
   }
 };
 
 struct Prod {
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (kFloating<T>) return quiet(a * b);
-    else return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+    if constexpr (kFloating<T>)
+      return quiet(a * b);
+    else
+      return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
   }
 };
 
@@ -117,15 +125,21 @@ struct Max {
 
 struct Band {
   template <typename T>
-  static T apply(T a, T b) { return static_cast<T>(a & b); }
+  static T apply(T a, T b) {
+    return static_cast<T>(a & b);
+  }
 };
 struct Bor {
   template <typename T>
-  static T apply(T a, T b) { return static_cast<T>(a | b); }
+  static T apply(T a, T b) {
+    return static_cast<T>(a | b);
+  }
 };
 struct Bxor {
   template <typename T>
-  static T apply(T a, T b) { return static_cast<T>(a ^ b); }
+  static T apply(T a, T b) {
+    return static_cast<T>(a ^ b);
+  }
 };
 
 // --- loops of elements and values: one after another, or in groups where the processor converts a group at once ---
@@ -166,8 +180,10 @@ Floats load_group(const std::byte* from) {
 // `group` holds no NaN but the quiet one, whose conversion is the quiet one of float16.
 template <typename Format>
 void store_group(std::byte* to, Floats group) {
-  if constexpr (std::is_same_v<Format, Float16>) store(to, 0, _mm256_cvtps_ph(group, _MM_FROUND_TO_NEAREST_INT));
-  else store(to, 0, group);
+  if constexpr (std::is_same_v<Format, Float16>)
+    store(to, 0, _mm256_cvtps_ph(group, _MM_FROUND_TO_NEAREST_INT));
+  else
+    store(to, 0, group);
 }
 
 // Each returns how many values it handled: all but the last group's rest.
@@ -200,7 +216,8 @@ void fold(std::byte* out, const std::byte* left, const std::byte* right, std::si
   std::size_t done = 0;
   if constexpr (kConvertsFloat16 && (std::is_same_v<Out, Float16> || std::is_same_v<Right, Float16>))
     done = fold_groups<Out, Left, Right, Op>(out, left, right, count);
-  fold_each<Out, Left, Right, Op>(out + done * sizeof(typename Out::Stored), left + done * sizeof(typename Left::Stored),
+  fold_each<Out, Left, Right, Op>(out + done * sizeof(typename Out::Stored),
+                                  left + done * sizeof(typename Left::Stored),
                                   right + done * sizeof(typename Right::Stored), count - done);
 }
 

@@ -23,7 +23,8 @@ class ConfigTest : public testing::Test {
     }
     for (const auto& [variable, value] : before_) {
       bool read = false;
-      for (const char* prefix : {"SLUICE_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OMPI_", "PMI", "MPI_", "SLURM_"})
+      for (const char* prefix :
+           {"SLUICE_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OMPI_", "PMI", "MPI_", "SLURM_"})
         read = read || variable.starts_with(prefix);
       if (read) ::unsetenv(variable.c_str());
     }

@@ -30,7 +30,8 @@ TEST_F(Log, IsSilentBelowItsLevel) {
 }
 
 TEST(AssertDeathTest, EndsTheProcessWithASentence) {
-  EXPECT_DEATH(SLUICE_ASSERT(1 > 2, "one is more than two"), "internal error at .*log_test.cpp:[0-9]+: one is more than two");
+  EXPECT_DEATH(SLUICE_ASSERT(1 > 2, "one is more than two"),
+               "internal error at .*log_test.cpp:[0-9]+: one is more than two");
 }
 
 TEST(Assert, EvaluatesItsConditionOnce) {

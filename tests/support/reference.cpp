@@ -18,9 +18,7 @@ struct Number {
   Whole whole = 0;
 };
 
-bool is_signed(DataType type) {
-  return type == DataType::int8 || type == DataType::int32 || type == DataType::int64;
-}
+bool is_signed(DataType type) { return type == DataType::int8 || type == DataType::int32 || type == DataType::int64; }
 
 // --- formats of floats --------------------------------------------------------------------------
 
@@ -55,7 +53,8 @@ double value_of(const SmallFormat& format, unsigned code) {
   } else if (exponent == 0) {
     value = std::ldexp(mantissa, 1 - bias - format.mantissa_bits);
   } else {
-    value = std::ldexp((1u << format.mantissa_bits) + mantissa, static_cast<int>(exponent) - bias - format.mantissa_bits);
+    value =
+        std::ldexp((1u << format.mantissa_bits) + mantissa, static_cast<int>(exponent) - bias - format.mantissa_bits);
   }
   return sign != 0 ? -value : value;
 }
@@ -97,7 +96,8 @@ unsigned small_code(DataType type, const SmallFormat& format, double value) {
   const int width = format.exponent_bits + format.mantissa_bits;
   const std::vector<double>& values = values_of(type);
   if (std::isnan(value))  // one quiet NaN: the highest mantissa bit, or the only NaN there is
-    return format.infinity ? static_cast<unsigned>(values.size()) | (1u << (format.mantissa_bits - 1)) : (1u << width) - 1;
+    return format.infinity ? static_cast<unsigned>(values.size()) | (1u << (format.mantissa_bits - 1))
+                           : (1u << width) - 1;
   const unsigned sign = std::signbit(value) ? 1u << width : 0;
   return sign | nearest_code(values, std::fabs(value), format.infinity);
 }
@@ -172,11 +172,10 @@ Number multiplied(DataType type, double factor, Number value) {
   return held(type, {value.real * by.real, product(value.whole, by.whole)});
 }
 
-Number divided(DataType type, int ranks, Number value) {
-  return held(type, {value.real / ranks, value.whole / ranks});
-}
+Number divided(DataType type, int ranks, Number value) { return held(type, {value.real / ranks, value.whole / ranks}); }
 
-Number folded(DataType type, ReduceOp op, Tree tree, const std::vector<Number>& values, std::size_t begin, std::size_t end) {
+Number folded(DataType type, ReduceOp op, Tree tree, const std::vector<Number>& values, std::size_t begin,
+              std::size_t end) {
   const std::size_t n = end - begin;
   if (n == 1) return values[begin];
   std::size_t split = n - 1;  // a chain: all but the last, then the last
@@ -194,19 +193,28 @@ DataType stored_type(DataType type, Form form) {
 
 Number read_number(DataType type, const std::byte* from) {
   Number number;
-  if (is_float(type)) number.real = decode(type, from);
-  else if (type == DataType::int8) number.whole = read<std::int8_t>(from);
-  else if (type == DataType::uint8) number.whole = read<std::uint8_t>(from);
-  else if (type == DataType::int32) number.whole = read<std::int32_t>(from);
-  else if (type == DataType::uint32) number.whole = read<std::uint32_t>(from);
-  else if (type == DataType::int64) number.whole = read<std::int64_t>(from);
-  else number.whole = read<std::uint64_t>(from);
+  if (is_float(type))
+    number.real = decode(type, from);
+  else if (type == DataType::int8)
+    number.whole = read<std::int8_t>(from);
+  else if (type == DataType::uint8)
+    number.whole = read<std::uint8_t>(from);
+  else if (type == DataType::int32)
+    number.whole = read<std::int32_t>(from);
+  else if (type == DataType::uint32)
+    number.whole = read<std::uint32_t>(from);
+  else if (type == DataType::int64)
+    number.whole = read<std::int64_t>(from);
+  else
+    number.whole = read<std::uint64_t>(from);
   return number;
 }
 
 void put_number(DataType type, Number number, std::byte* to) {
-  if (is_float(type)) encode(type, number.real, to);
-  else std::memcpy(to, &number.whole, element_bytes(type));  // little endian: the low bytes come first
+  if (is_float(type))
+    encode(type, number.real, to);
+  else
+    std::memcpy(to, &number.whole, element_bytes(type));  // little endian: the low bytes come first
 }
 
 bool changes_nothing(const CombineRule& rule, const std::vector<ReferenceSource>& sources, Form to) {
@@ -230,11 +238,16 @@ double decode(DataType type, const std::byte* element) {
 void encode(DataType type, double value, std::byte* element) {
   SmallFormat format{};
   if (std::isnan(value)) value = std::nan("");
-  if (type == DataType::float64) put(element, value);
-  else if (type == DataType::float32) put(element, static_cast<float>(value));
-  else if (!small_format(type, format)) std::abort();
-  else if (element_bytes(type) == 1) put(element, static_cast<std::uint8_t>(small_code(type, format, value)));
-  else put(element, static_cast<std::uint16_t>(small_code(type, format, value)));
+  if (type == DataType::float64)
+    put(element, value);
+  else if (type == DataType::float32)
+    put(element, static_cast<float>(value));
+  else if (!small_format(type, format))
+    std::abort();
+  else if (element_bytes(type) == 1)
+    put(element, static_cast<std::uint8_t>(small_code(type, format, value)));
+  else
+    put(element, static_cast<std::uint16_t>(small_code(type, format, value)));
 }
 
 Bytes combine(const CombineRule& rule, const std::vector<ReferenceSource>& sources, Form to) {
@@ -259,7 +272,11 @@ Bytes combine(const CombineRule& rule, const std::vector<ReferenceSource>& sourc
 }
 
 Bytes reduce(const std::vector<Bytes>& inputs, DataType type, const Reduction& reduction, Tree tree) {
-  CombineRule rule{type, reduction, tree, /*final=*/true, static_cast<int>(inputs.size()),
+  CombineRule rule{type,
+                   reduction,
+                   tree,
+                   /*final=*/true,
+                   static_cast<int>(inputs.size()),
                    /*canonical_nan=*/tree == Tree::canonical};
   std::vector<ReferenceSource> sources;
   for (const Bytes& input : inputs) sources.push_back({input, Form::element, /*leaf=*/true});
@@ -271,7 +288,8 @@ std::ptrdiff_t first_difference(DataType type, const Bytes& got, const Bytes& wa
   if (got.size() != want.size()) return 0;
   for (std::size_t at = 0; at < want.size(); at += bytes) {
     if (std::memcmp(got.data() + at, want.data() + at, bytes) == 0) continue;
-    const bool both_nan = is_float(type) && std::isnan(decode(type, got.data() + at)) && std::isnan(decode(type, want.data() + at));
+    const bool both_nan =
+        is_float(type) && std::isnan(decode(type, got.data() + at)) && std::isnan(decode(type, want.data() + at));
     if (exact || !both_nan) return static_cast<std::ptrdiff_t>(at / bytes);
   }
   return -1;

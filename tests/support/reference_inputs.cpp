@@ -49,12 +49,17 @@ void put_any_finite(DataType type, std::byte* to, std::uint64_t bits) {
   } while (!std::isfinite(decode(type, to)));
 }
 
-void put_whole_input(DataType type, ReduceOp op, int ranks, int rank, std::size_t index, std::uint64_t seed, std::byte* to) {
+void put_whole_input(DataType type, ReduceOp op, int ranks, int rank, std::size_t index, std::uint64_t seed,
+                     std::byte* to) {
   const bool orders = op == ReduceOp::min || op == ReduceOp::max;
-  if (!is_float(type)) put_any_bits(to, element_bytes(type), draw(seed, rank, index));
-  else if (orders) put_any_finite(type, to, draw(seed, rank, index));
-  else if (op == ReduceOp::prod) encode(type, power_of_two(ranks, rank, index, seed), to);
-  else encode(type, small_whole(type, ranks, rank, index, seed), to);
+  if (!is_float(type))
+    put_any_bits(to, element_bytes(type), draw(seed, rank, index));
+  else if (orders)
+    put_any_finite(type, to, draw(seed, rank, index));
+  else if (op == ReduceOp::prod)
+    encode(type, power_of_two(ranks, rank, index, seed), to);
+  else
+    encode(type, small_whole(type, ranks, rank, index, seed), to);
 }
 
 // Exponents of the large number and of the small ones: further apart than the accumulator's mantissa.
@@ -77,12 +82,16 @@ void put_order_sensitive(DataType type, int ranks, int rank, std::size_t index, 
   if (!is_float(type)) return put_any_bits(to, element_bytes(type), bits);
   const auto bound = static_cast<std::uint64_t>(ranks);
   const int up = static_cast<int>(draw(seed, -1, index) % bound);
-  const int down = static_cast<int>((static_cast<std::uint64_t>(up) + 1 + draw(seed, -2, index) % std::max<std::uint64_t>(bound - 1, 1)) % bound);
+  const int down = static_cast<int>(
+      (static_cast<std::uint64_t>(up) + 1 + draw(seed, -2, index) % std::max<std::uint64_t>(bound - 1, 1)) % bound);
   const Spread spread = spread_of(type);
   const double small = std::ldexp(1 + static_cast<double>(bits >> 12) * 0x1p-52, spread.small);
-  if (rank == up) encode(type, std::ldexp(1.0, spread.large), to);
-  else if (rank == down) encode(type, -std::ldexp(1.0, spread.large), to);
-  else encode(type, bits % 2 == 0 ? small : -small, to);
+  if (rank == up)
+    encode(type, std::ldexp(1.0, spread.large), to);
+  else if (rank == down)
+    encode(type, -std::ldexp(1.0, spread.large), to);
+  else
+    encode(type, bits % 2 == 0 ? small : -small, to);
 }
 
 template <typename Put>

@@ -28,8 +28,8 @@ std::vector<Case> cases() {
 
 std::vector<float> widened(const Case& one, const test::Bytes& elements) {
   std::vector<float> values(elements.size() / element_bytes(one.type));
-  one.kernels->types[static_cast<std::size_t>(one.type)].widen(reinterpret_cast<std::byte*>(values.data()), elements.data(),
-                                                               values.size());
+  one.kernels->types[static_cast<std::size_t>(one.type)].widen(reinterpret_cast<std::byte*>(values.data()),
+                                                               elements.data(), values.size());
   return values;
 }
 
@@ -62,8 +62,11 @@ TEST_P(SmallFloats, EveryEncodingWidensToItsValue) {
   const std::vector<float> values = widened(GetParam(), all);
   for (std::size_t code = 0; code < values.size(); ++code) {
     const double want = test::decode(type, all.data() + code * element_bytes(type));
-    if (std::isnan(want)) EXPECT_TRUE(std::isnan(values[code])) << code;
-    else EXPECT_EQ(std::bit_cast<std::uint64_t>(static_cast<double>(values[code])), std::bit_cast<std::uint64_t>(want)) << code;
+    if (std::isnan(want))
+      EXPECT_TRUE(std::isnan(values[code])) << code;
+    else
+      EXPECT_EQ(std::bit_cast<std::uint64_t>(static_cast<double>(values[code])), std::bit_cast<std::uint64_t>(want))
+          << code;
   }
 }
 
@@ -106,7 +109,8 @@ TEST_P(SmallFloats, RoundsAnyFloat32LikeTheReference) {
     values.push_back(std::ldexp(1 + static_cast<float>(mix64(i) >> 40) * 0x1p-24f, static_cast<int>(i % 60) - 30));
   }
   const DataType type = GetParam().type;
-  const std::ptrdiff_t at = test::first_difference(type, narrowed(GetParam(), values), narrowed_by_reference(type, values));
+  const std::ptrdiff_t at =
+      test::first_difference(type, narrowed(GetParam(), values), narrowed_by_reference(type, values));
   ASSERT_EQ(at, -1) << values[static_cast<std::size_t>(at)];
 }
 
