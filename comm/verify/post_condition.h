@@ -8,9 +8,10 @@
 
 namespace sluice {
 
-// `at(rank, chunk)`: what the output place holds at the end. Errors name the place, what it holds and what it should hold. On
+// `at(rank, chunk)`: what the output place holds at the end. `parts`: of each block (or of the message) only so many chunks are
+// looked at. Errors name the place, what it holds and what it should hold. On
 // success `order` is the class of the weakest sum. Sums of one chunk must be the same bits at every rank.
 Status check_post_condition(const ScheduleShape& shape, const Symbols& symbols,
-                            const std::function<Symbol(Rank, int)>& at, OrderClass& order);
+                            const std::function<Symbol(Rank, int)>& at, int parts, OrderClass& order);
 
 }  // namespace sluice

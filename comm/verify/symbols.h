@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +35,8 @@ class Symbols {
   // Is it the sum of all ranks' inputs `chunk`?
   bool is_whole_sum(Symbol value, int chunk) const;
   bool is_leaf(Symbol value, Rank rank, int chunk) const;
+  bool is_any_leaf(Symbol value) const { return value != kNoValue && nodes_[value].rank >= 0; }
+  bool holds_all_ranks(Symbol value) const { return value != kNoValue && is_whole_sum(value, nodes_[value].chunk); }
   // Is it a whole sum in the canonical tree, rounded at most at its root?
   bool is_canonical(Symbol value) const;
 

@@ -110,7 +110,8 @@ Status run_and_check(const Schedule& schedule, bool in_place, OrderClass& order)
   Execution execution(schedule, symbols, in_place);
   SLUICE_TRY(execution.run());
   return check_post_condition(
-      schedule.shape, symbols, [&](Rank rank, int chunk) { return execution.result(rank, chunk); }, order);
+      schedule.shape, symbols, [&](Rank rank, int chunk) { return execution.result(rank, chunk); },
+      schedule.shape.chunks, order);
 }
 
 // What the builder derives must be what the schedule says: the lowering relies on it.
