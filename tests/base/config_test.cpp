@@ -8,34 +8,52 @@
 #include <fstream>
 #include <map>
 
-extern char** environ;
-
 namespace sluice {
 namespace {
 
-// Starts each test without a variable that the house reads, and puts everything back.
+constexpr const char* kLaunchVariables[] = {"SLUICE_CONFIG",
+                                            "SLUICE_UNIQUE_ID",
+                                            "SLUICE_RENDEZVOUS_FILE",
+                                            "SLUICE_RANK",
+                                            "SLUICE_RANKS",
+                                            "SLUICE_LOCAL_RANK",
+                                            "SLUICE_LOCAL_RANKS",
+                                            "SLUICE_SECRET",
+                                            "RANK",
+                                            "WORLD_SIZE",
+                                            "LOCAL_RANK",
+                                            "LOCAL_WORLD_SIZE",
+                                            "MASTER_ADDR",
+                                            "MASTER_PORT",
+                                            "OMPI_COMM_WORLD_RANK",
+                                            "OMPI_COMM_WORLD_SIZE",
+                                            "PMIX_NAMESPACE",
+                                            "PMI_RANK",
+                                            "PMI_SIZE",
+                                            "SLURM_PROCID",
+                                            "SLURM_NTASKS"};
+
+// Runs each test without a variable that the house reads, and puts everything back.
 class ConfigTest : public testing::Test {
  protected:
   ConfigTest() {
-    for (char** entry = environ; *entry != nullptr; ++entry) {
-      const std::string text(*entry);
-      before_[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
-    }
-    for (const auto& [variable, value] : before_) {
-      bool read = false;
-      for (const char* prefix :
-           {"SLUICE_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OMPI_", "PMI", "MPI_", "SLURM_"})
-        read = read || variable.starts_with(prefix);
-      if (read) ::unsetenv(variable.c_str());
-    }
+    for (const SettingRow& row : setting_rows()) forget(std::string(row.variable));
+    for (const char* variable : kLaunchVariables) forget(variable);
   }
   ~ConfigTest() override {
-    ::clearenv();
-    for (const auto& [variable, value] : before_) ::setenv(variable.c_str(), value.c_str(), 1);
+    for (const auto& [variable, value] : before_) {
+      if (value.empty())
+        ::unsetenv(variable.c_str());
+      else
+        ::setenv(variable.c_str(), value.c_str(), 1);
+    }
     if (!file_.empty()) std::filesystem::remove(file_);
   }
 
-  static void set(const char* variable, const char* value) { ::setenv(variable, value, 1); }
+  void set(const char* variable, const char* value) {
+    forget(variable);
+    ::setenv(variable, value, 1);
+  }
 
   void set_file(std::string_view text) {
     std::string path = std::filesystem::temp_directory_path() / "sluice_config_test_XXXXXX";
@@ -55,7 +73,12 @@ class ConfigTest : public testing::Test {
   }
 
  private:
-  std::map<std::string, std::string> before_;
+  void forget(const std::string& variable) {
+    before_.emplace(variable, environment_variable(variable.c_str()));
+    ::unsetenv(variable.c_str());
+  }
+
+  std::map<std::string, std::string> before_;  // empty: it was not set
   std::string file_;
 };
 
