@@ -33,8 +33,8 @@ RuntimeState::RuntimeState(Parts parts)
 RuntimeState::~RuntimeState() {
   if (parts_.loop != nullptr) parts_.loop->remove(engine_.get());
   linger();
+  control().on_notice(nullptr);  // before the engine, which the handler wakes
   engine_.reset();
-  control().on_notice(nullptr);
   control().leave();
   parts_.transports.clear();
 }
