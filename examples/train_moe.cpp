@@ -9,6 +9,7 @@
 
 #include "examples/text/read_text.h"
 #include "examples/train_moe/options.h"
+#include "examples/train_moe/report.h"
 #include "examples/train_moe/run.h"
 #include "tools/launch/local_ranks.h"
 
@@ -19,15 +20,18 @@ using namespace sluice::examples;
 
 using Text = std::vector<std::uint8_t>;
 
-int say(const Error& error, int rank = -1) {
+constexpr int kFailed = 1;
+constexpr int kUsageError = 2;
+
+int say(const Error& error, int exit_code = kFailed, int rank = -1) {
   fmt::print(stderr, "train_moe: {}{}\n", rank >= 0 ? fmt::format("rank {}: ", rank) : "", error.text);
-  return 1;
+  return exit_code;
 }
 
 int train(Result<std::unique_ptr<Runtime>> runtime, const Text& text, const TrainMoeOptions& options, int rank) {
-  if (!runtime.ok()) return say(runtime.error(), rank);
+  if (!runtime.ok()) return say(runtime.error(), kFailed, rank);
   const Status status = run_training(**runtime, text, options);
-  return status.ok() ? 0 : say(status.error(), rank);
+  return status.ok() ? 0 : say(status.error(), kFailed, rank);
 }
 
 // Forks the ranks; the text is read before, so they share its pages.
@@ -60,10 +64,13 @@ int main(int argc, char** argv) {
   if (options.local_ranks > 0 && launch->ranks > 1)
     return say({Code::invalid_argument,
                 fmt::format("-g {} under {}, which started {} ranks already: leave -g out", options.local_ranks, launch->source,
-                            launch->ranks)}) + 1;
+                            launch->ranks)},
+               kUsageError);
   if (const Status status = check_mesh({options.mesh.dp > 0 ? options.mesh.dp : ranks, options.mesh.ep}, ranks); !status.ok())
-    return say(status.error()) + 1;
+    return say(status.error(), kUsageError);
+  if (launch->rank <= 0)  // before any rank waits for this one
+    if (const Status status = Report::can_write(options.metrics); !status.ok()) return say(status.error());
   const auto text = read_text(options.data);
-  if (!text.ok()) return say(text.error(), launch->rank);
+  if (!text.ok()) return say(text.error(), kFailed, launch->rank);
   return options.local_ranks > 0 ? train_here(*text, options) : train_launched(*text, options, *launch);
 }

@@ -27,11 +27,17 @@ std::string bar(std::int64_t done, std::int64_t all) {
 
 }  // namespace
 
+Status Report::can_write(const std::string& metrics) {
+  if (metrics.empty()) return {};
+  std::FILE* file = std::fopen(metrics.c_str(), "a");
+  if (file == nullptr) return system_error("metrics file " + metrics + " can't be written", errno);
+  std::fclose(file);
+  return {};
+}
+
 Result<std::unique_ptr<Report>> Report::create(const std::string& metrics, std::int64_t steps) {
-  std::FILE* file = nullptr;
-  if (!metrics.empty() && (file = std::fopen(metrics.c_str(), "w")) == nullptr)
-    return system_error("metrics file " + metrics + " can't be written", errno);
-  return std::unique_ptr<Report>(new Report(file, steps));
+  SLUICE_TRY(can_write(metrics));
+  return std::unique_ptr<Report>(new Report(metrics.empty() ? nullptr : std::fopen(metrics.c_str(), "w"), steps));
 }
 
 Report::Report(std::FILE* metrics, std::int64_t steps)

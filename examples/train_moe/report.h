@@ -25,7 +25,8 @@ struct StepReport {
 
 class Report {
  public:
-  // system: the metrics file can't be written; empty name: none.
+  // system: the metrics file can't be written; empty name: none. can_write() says so without making a report.
+  static Status can_write(const std::string& metrics);
   static Result<std::unique_ptr<Report>> create(const std::string& metrics, std::int64_t steps);
   ~Report();
 

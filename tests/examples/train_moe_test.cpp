@@ -135,6 +135,17 @@ TEST(TrainMoe, WritesOneObjectAStepWithWhatWasMeasured) {
   EXPECT_NE(output.text.find("a sample"), std::string::npos);
 }
 
+TEST(TrainMoe, SaysThatAMetricsFileCannotBeWrittenBeforeItTrains) {
+  TrainMoeOptions options = small_options();
+  options.metrics = "/nowhere/metrics";
+  const auto text = small_text();
+  auto runtime = Runtime::alone({});
+  ASSERT_TRUE(runtime.ok());
+  const Status status = run_training(**runtime, text, options);
+  EXPECT_EQ(status.code(), Code::system);
+  EXPECT_NE(status.text().find("/nowhere/metrics"), std::string::npos) << status.text();
+}
+
 TEST(TrainMoe, GivesTheSameLossesAndSampleAgainAndOnFourRanks) {
   TrainMoeOptions options = small_options();
   const RunOutput once = run(1, options), again = run(1, options);
