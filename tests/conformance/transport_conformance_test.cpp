@@ -455,7 +455,7 @@ TEST_P(TransportConformance, FailsAPeerItNeverMet) {
 // ---- real time: ranks as threads that sleep
 
 class TransportWaiting : public TransportConformance {
- protected:
+ public:
   // The waiter's protocol of transport.h. False: not within `patience`.
   static bool wait_until(Transport& transport, std::chrono::nanoseconds patience, const std::function<bool()>& done) {
     const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -613,6 +613,38 @@ TEST_P(TransportWaiting, TellsASleeperThatItsPeerIsGone) {
     world.drop(1);
   });
   EXPECT_TRUE(wait_until(world.transport(0), 20s, [&] { return !world.transport(0).peer_status(1).ok(); }));
+  other.join();
+}
+
+// ---- the checks themselves, on what they must catch
+
+TEST(ConformanceBroken, SeesAnotherMessageSizeOrByte) {
+  const auto world = test::make_loop_world(2);
+  OutFlow& sender = **world->transport(0).open_out(1, flow(1), kShape);
+  InFlow& receiver = **world->transport(1).open_in(0, flow(1), kShape);
+  commit_message(sender, 1, 0, 100);
+  ASSERT_TRUE(world->until([&] { return receiver.ready(); }));
+  EXPECT_TRUE(holds_message(receiver, 1, 0, 100));
+  EXPECT_FALSE(holds_message(receiver, 1, 1, 100)) << "another number";
+  EXPECT_FALSE(holds_message(receiver, 2, 0, 100)) << "another flow";
+  EXPECT_FALSE(holds_message(receiver, 1, 0, 99)) << "another size";
+  receiver.ring().slot(0)[99] ^= std::byte{1};
+  EXPECT_FALSE(holds_message(receiver, 1, 0, 100)) << "one bit";
+}
+
+TEST(ConformanceBroken, SeesASleeperThatNobodyWakes) {
+  const auto world = test::make_shm_world(2);
+  OutFlow& sender = **world->transport(0).open_out(1, flow(1), kShape);
+  InFlow& receiver = **world->transport(1).open_in(0, flow(1), kShape);
+  world->settle();
+  sender.bind(sender.ring(), {}, nullptr, 0);  // a bell that does not ring
+  std::thread other([&] {
+    std::this_thread::sleep_for(20ms);
+    commit_message(sender, 1, 0, 10);
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  TransportWaiting::wait_until(world->transport(1), 400ms, [&] { return receiver.ready(); });
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 390ms);
   other.join();
 }
 

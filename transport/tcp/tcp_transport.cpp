@@ -59,6 +59,7 @@ struct TcpTransport::Link {
   std::map<FlowId, std::unique_ptr<Out>> out;
   std::map<FlowId, std::unique_ptr<In>> in;
   std::vector<Out*> out_by_lane;
+  std::vector<In*> ins;  // all of `in`, to be looked through at every progress()
   std::size_t turn = 0;
   std::map<FlowId, RingShape> early_opens;  // of flows that we have not opened yet
 };
@@ -152,6 +153,7 @@ Result<InFlow*> TcpTransport::open_in(Rank peer, FlowId flow, RingShape shape) {
     if (const auto out = link.out.find(flow); out != link.out.end()) made->flow.bind(out->second->ring.ring(), {}, nullptr, 0);
     return &made->flow;
   }
+  link.ins.push_back(made);
   made->flow.bind(made->ring.ring(), {}, nullptr, 0);
   if (link.stream) link.control.push_back({.kind = FrameKind::open, .flow = flow, .shape = shape});
   return &made->flow;
@@ -171,6 +173,7 @@ void TcpTransport::close_flows_of(Link& link, std::uint64_t communicator) {
     link.decoder.place_payload(nullptr);
   }
   std::erase_if(link.out_by_lane, [communicator](const Out* out) { return out->id.communicator == communicator; });
+  std::erase_if(link.ins, [communicator](const In* in) { return in->id.communicator == communicator; });
   std::erase_if(link.early_opens, named);
   std::erase_if(link.control, [communicator](const Frame& frame) {
     return frame.kind == FrameKind::open && frame.flow.communicator == communicator;
@@ -414,12 +417,12 @@ std::size_t TcpTransport::fill_batch(Link& link, bool all_credits) {
 
 std::size_t TcpTransport::add_credits(Link& link, bool all) {
   std::size_t frames = 0;
-  for (const auto& [flow, in] : link.in) {
+  for (In* const in : link.ins) {
     const std::uint64_t released = in->flow.released();
     const std::uint64_t untold = released - in->told;
     if (untold == 0 || (!all && 2 * untold < in->ring.ring().shape().slots)) continue;
     if (link.batch.full()) break;
-    link.batch.add({.kind = FrameKind::credit, .flow = flow, .number = released}, {});
+    link.batch.add({.kind = FrameKind::credit, .flow = in->id, .number = released}, {});
     in->told = released;
     ++frames;
   }
