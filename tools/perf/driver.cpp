@@ -16,7 +16,8 @@
 namespace sluice::tools {
 namespace {
 
-constexpr int kFaultsShown = 8;  // per thread
+constexpr int kFaultsShown = 8;           // per thread
+constexpr std::size_t kSweepBatch = 256;  // combinations whose counts are exchanged together
 
 Result<std::optional<double>> least_bandwidth() {
   const std::string text = environment_variable("NCCL_TESTS_MIN_BW");
@@ -48,11 +49,12 @@ class Driver {
   Status rows(DataType type, ReduceOp op, Rank root);
   Status warm_up(DataType type, ReduceOp op, Rank root);
   Status sweep();
-  Status sweep_one(Rng& rng, std::size_t number);
+  Result<std::string> sweep_one(Rng& rng, std::size_t number, std::uint64_t& wrong);
   Result<PerfCase> make_case(DataType type, ReduceOp op, Rank root, std::size_t bytes);
   Result<Half> run_half(const PerfCase& one);
   Result<double> over_ranks(double seconds);
-  Result<std::uint64_t> check(const PerfCase& one, std::size_t unalign, std::uint64_t cycle);
+  Status check(const PerfCase& one, std::size_t unalign, std::uint64_t cycle, std::uint64_t& wrong);
+  Status tally(std::vector<std::uint64_t>& wrong);
   void print_traffic(const PerfCase& one, double seconds);
   std::vector<std::string> algorithms() const;
   std::vector<Rank> roots() const;
@@ -190,9 +192,16 @@ Status Driver::rows(DataType type, ReduceOp op, Rank root) {
             .root = root,
             .algorithm = measure_->call_options().algorithm};
     SLUICE_TRY_ASSIGN(row.out_of_place, run_half(one));
+    std::vector<std::uint64_t> wrong{row.out_of_place.wrong.value_or(0)};
     if (test_.in_place) {
       one.in_place = true;
       SLUICE_TRY_ASSIGN(row.in_place, run_half(one));
+      wrong.push_back(row.in_place.wrong.value_or(0));
+    }
+    if (options_.checks > 0) {
+      SLUICE_TRY(tally(wrong));
+      row.out_of_place.wrong = wrong[0];
+      if (test_.in_place) row.in_place.wrong = wrong[1];
     }
     if (report_ != nullptr) report_->row(row);
     if (traffic_settings_.summary && row.out_of_place.seconds) print_traffic(one, *row.out_of_place.seconds);
@@ -231,6 +240,7 @@ Result<double> Driver::over_ranks(double seconds) {
   return options_.average == Average::mean ? all[0] / ranks_.world_ranks() : all[0];
 }
 
+// The wrong elements in the result are those of this thread's ranks.
 Result<Half> Driver::run_half(const PerfCase& one) {
   Half half;
   if (options_.iterations > 0) {
@@ -247,32 +257,40 @@ Result<Half> Driver::run_half(const PerfCase& one) {
     }
   }
   for (int i = 0; i < options_.checks; ++i) {
-    SLUICE_TRY_ASSIGN(const std::uint64_t wrong, check(one, options_.unalign, cycle_++));
+    std::uint64_t wrong = 0;
+    SLUICE_TRY(check(one, options_.unalign, cycle_++, wrong));
     half.wrong = half.wrong.value_or(0) + wrong;
   }
   return half;
 }
 
-// Returns how many elements are wrong on all ranks together.
-Result<std::uint64_t> Driver::check(const PerfCase& one, std::size_t unalign, std::uint64_t cycle) {
+// Sets `wrong` to the number of wrong elements on this thread's ranks.
+Status Driver::check(const PerfCase& one, std::size_t unalign, std::uint64_t cycle, std::uint64_t& wrong) {
   SLUICE_TRY_ASSIGN(const Check found, measure_->check(one, unalign, cycle));
-  if (found.wrong > 0) {
-    wrong_here_ = true;
-    if (faults_shown_++ < kFaultsShown)
-      std::fprintf(stderr, "# wrong: %s %s %s, count %zu, root %d, %s, unalign %zu, algorithm '%s': %s\n",
-                   std::string(test_.title).c_str(), column_word(one.type).c_str(),
-                   operation_word(one.reduction.op).c_str(), one.count, one.root,
-                   one.in_place ? "in place" : "out of place", unalign, measure_->call_options().algorithm.c_str(),
-                   found.first.c_str());
+  wrong = found.wrong;
+  if (wrong == 0) return {};
+  wrong_here_ = true;
+  if (faults_shown_++ < kFaultsShown)
+    std::fprintf(stderr, "# wrong: %s %s %s, count %zu, root %d, %s, unalign %zu, algorithm '%s': %s\n",
+                 std::string(test_.title).c_str(), column_word(one.type).c_str(),
+                 operation_word(one.reduction.op).c_str(), one.count, one.root,
+                 one.in_place ? "in place" : "out of place", unalign, measure_->call_options().algorithm.c_str(),
+                 found.first.c_str());
+  return {};
+}
+
+// One number per combination, of this thread: becomes that of all ranks together, and goes into the totals.
+Status Driver::tally(std::vector<std::uint64_t>& wrong) {
+  // The first member carries the thread's counts.
+  std::vector<std::vector<std::uint64_t>> mine(ranks_.members().size(), std::vector<std::uint64_t>(wrong.size()));
+  mine.front() = wrong;
+  SLUICE_TRY_ASSIGN(wrong, ranks_.reduce(ReduceOp::sum, mine));
+  for (const std::uint64_t one : wrong) {
+    totals_.wrong += one;
+    ++totals_.combinations;
+    if (one > 0) ++totals_.wrong_combinations;
   }
-  // One number of the whole thread: its first member carries it.
-  std::vector<std::vector<std::uint64_t>> mine(ranks_.members().size(), std::vector<std::uint64_t>{0});
-  mine.front().front() = found.wrong;
-  SLUICE_TRY_ASSIGN(const auto all, ranks_.reduce(ReduceOp::sum, mine));
-  totals_.wrong += all[0];
-  ++totals_.combinations;
-  if (all[0] > 0) ++totals_.wrong_combinations;
-  return all[0];
+  return {};
 }
 
 void Driver::print_traffic(const PerfCase& one, double seconds) {
@@ -289,7 +307,18 @@ void Driver::print_traffic(const PerfCase& one, double seconds) {
 
 Status Driver::sweep() {
   Rng rng(options_.sweep_seed);
-  for (std::size_t number = 0; number < options_.sweep; ++number) SLUICE_TRY(sweep_one(rng, number));
+  std::vector<std::string> texts;
+  std::vector<std::uint64_t> wrong;
+  for (std::size_t number = 0; number < options_.sweep; ++number) {
+    SLUICE_TRY_ASSIGN(std::string text, sweep_one(rng, number, wrong.emplace_back()));
+    texts.push_back(std::move(text));
+    if (wrong.size() < kSweepBatch && number + 1 < options_.sweep) continue;
+    SLUICE_TRY(tally(wrong));
+    for (std::size_t i = 0; i < wrong.size(); ++i)
+      if (wrong[i] > 0) comment(fmt::format("wrong: {}: {} elements", texts[i], wrong[i]));
+    texts.clear();
+    wrong.clear();
+  }
   return {};
 }
 
@@ -299,11 +328,12 @@ const auto& one_of(const List& list, Rng& rng) {
   return list[rng.below(list.size())];
 }
 
-Status Driver::sweep_one(Rng& rng, std::size_t number) {
+// Runs one random combination and describes it.
+Result<std::string> Driver::sweep_one(Rng& rng, std::size_t number, std::uint64_t& wrong) {
   const DataType type = one_of(options_.types, rng);
   ReduceOp op = one_of(options_.operations, rng);
   while (test_.reduces && !check_pair(type, op).ok()) {
-    if (!options_.all_operations) return check_pair(type, op);
+    if (!options_.all_operations) return check_pair(type, op).error();
     op = one_of(options_.operations, rng);
   }
   const Rank root = one_of(roots(), rng);
@@ -314,13 +344,10 @@ Status Driver::sweep_one(Rng& rng, std::size_t number) {
   one.in_place = test_.in_place && rng.chance(0.5);
   const std::size_t unalign = rng.chance(0.5) ? rng.below(kUnalignMax + 1) : 0;
   if (options_.algorithm == "all") measure_->call_options().algorithm = one_of(algorithms(), rng);
-  SLUICE_TRY_ASSIGN(const std::uint64_t wrong, check(one, unalign, mix64(options_.sweep_seed) + number));
-  if (wrong > 0)
-    comment(fmt::format(
-        "wrong: combination {} of seed {}: {} {} count {} root {} {} unalign {} algorithm '{}': {} elements", number,
-        options_.sweep_seed, column_word(type), operation_word(op), one.count, one.root,
-        one.in_place ? "in place" : "out of place", unalign, measure_->call_options().algorithm, wrong));
-  return {};
+  SLUICE_TRY(check(one, unalign, mix64(options_.sweep_seed) + number, wrong));
+  return fmt::format("combination {} of seed {}: {} {} count {} root {} {} unalign {} algorithm '{}'", number,
+                     options_.sweep_seed, column_word(type), operation_word(op), one.count, one.root,
+                     one.in_place ? "in place" : "out of place", unalign, measure_->call_options().algorithm);
 }
 
 bool is_alike_on_all_ranks(Code code) { return code == Code::invalid_argument || code == Code::unsupported; }

@@ -108,7 +108,9 @@ Status take_sizes(Options& options, const Words& words) {
   SLUICE_TRY(take_bytes(options.max_bytes, words.max_bytes, "-e"));
   SLUICE_TRY(take_bytes(options.step_bytes, words.step_bytes, "-i"));
   SLUICE_TRY(take(options.step_factor, words.step_factor, "-f", 2, 1 << 20));
+  // One border alone moves the other one's default.
   if (!words.max_bytes) options.max_bytes = std::max(options.max_bytes, options.min_bytes);
+  if (!words.min_bytes) options.min_bytes = std::min(options.max_bytes, options.min_bytes);
   if (options.min_bytes > options.max_bytes)
     return bad("-b", format_bytes(options.min_bytes), "at most -e, which is " + format_bytes(options.max_bytes));
   if (options.step_factor == 0 && options.step_bytes == 0)
