@@ -1,6 +1,6 @@
 // What a Runtime holds: control plane, transports, engine, and the registry of its communicators.
 //
-//   Order of ends  engine's thread, control plane's thread, transports, control plane: nobody calls into what is gone.
+//   Order of ends  notices, engine's thread, control plane's thread, transports, control plane: nobody calls into what is gone.
 #pragma once
 
 #include <map>
