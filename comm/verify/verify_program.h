@@ -4,6 +4,8 @@
 //   Argument  ranks are sequential and talk only through FIFO flows with finite credits (a Kahn network), so one
 //             fair run decides deadlock and results for every interleaving. Direct reads are the one exception: a
 //             described message must stay unchanged until released, which is checked for every write of its sender.
+//   Limits    a proof holds for its slots and window, and for any number of slices once it holds for three groups of them (the
+//             groups follow one another alike). Slots above Program::credits only add room.
 //   Cost      O(actions x slices x P/64).
 #pragma once
 

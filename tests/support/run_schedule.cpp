@@ -68,81 +68,57 @@ float fold(const std::vector<float>& values, Tree tree) {
   return fold({values.begin(), middle}, tree) + fold({middle, values.end()}, tree);
 }
 
+Memory::Memory(const ScheduleShape& shape, const ScheduleRun& run) : shape_(shape), run_(run) {
+  for (Rank rank = 0; rank < shape.ranks; ++rank) {
+    in_.push_back(input_of(shape, run, rank));
+    out_.emplace_back(
+        shape.has_output(rank) ? static_cast<std::size_t>(shape.output_chunks() / shape.chunks) * run.count : 0,
+        kUntouched);
+    scratch_.emplace_back(static_cast<std::size_t>(shape.scratch_chunks) * (run.count + 1), kUntouched);
+    // In place the larger buffer holds both; the smaller one is this rank's block of it.
+    auto& in = in_.back();
+    auto& out = out_.back();
+    if (run.in_place && !in.empty() && out.size() > in.size())
+      std::copy(in.begin(), in.end(), out.begin() + rank * static_cast<std::ptrdiff_t>(in.size()));
+  }
+}
+
+std::span<float> Memory::place(Place place) {
+  const Extent extent = extent_of(shape_, place, run_.count);
+  const std::size_t rank = static_cast<std::size_t>(place.rank);
+  const auto within = [&](std::vector<float>& values, std::size_t offset) {
+    return std::span<float>(values).subspan(offset + extent.begin, extent.end - extent.begin);
+  };
+  if (place.buffer == Buffer::scratch) return within(scratch_[rank], 0);
+  std::vector<float>& own = place.buffer == Buffer::input ? in_[rank] : out_[rank];
+  std::vector<float>& other = place.buffer == Buffer::input ? out_[rank] : in_[rank];
+  const bool shared = run_.in_place && shape_.has_input(place.rank) && shape_.has_output(place.rank);
+  if (shared && other.size() > own.size()) return within(other, rank * own.size());
+  return within(shared && other.size() == own.size() ? in_[rank] : own, 0);
+}
+
+Outputs Memory::outputs() {
+  Outputs all(out_.size());
+  for (Rank rank = 0; rank < shape_.ranks; ++rank)
+    for (int chunk = 0; shape_.has_output(rank) && chunk < shape_.output_chunks(); ++chunk) {
+      const std::span<float> part = place({rank, Buffer::output, chunk});
+      auto& all_of_rank = all[static_cast<std::size_t>(rank)];
+      all_of_rank.insert(all_of_rank.end(), part.begin(), part.end());
+    }
+  return all;
+}
+
 }  // namespace detail
 
 namespace {
 
-class Memory {
- public:
-  Memory(const ScheduleShape& shape, const ScheduleRun& run) : shape_(shape), run_(run) {
-    for (Rank rank = 0; rank < shape.ranks; ++rank) {
-      in_.push_back(detail::input_of(shape, run, rank));
-      out_.emplace_back(
-          shape.has_output(rank) ? static_cast<std::size_t>(shape.output_chunks() / shape.chunks) * run.count : 0,
-          kUntouched);
-      scratch_.emplace_back(static_cast<std::size_t>(shape.scratch_chunks) * (run.count + 1), kUntouched);
-      if (run.in_place) merge(rank);
-    }
-  }
-
-  std::vector<float> read(Place place) {
-    const auto [values, extent] = find(place);
-    return {values->begin() + static_cast<std::ptrdiff_t>(extent.begin),
-            values->begin() + static_cast<std::ptrdiff_t>(extent.end)};
-  }
-  void write(Place place, const std::vector<float>& values) {
-    const auto [target, extent] = find(place);
-    for (std::size_t i = 0; i < values.size() && extent.begin + i < extent.end; ++i)
-      (*target)[extent.begin + i] = detail::rounded(values[i], place.buffer, run_);
-  }
-  // The outputs, also of ranks whose output lies in their input.
-  Outputs outputs() {
-    Outputs all(out_.size());
-    for (Rank rank = 0; rank < shape_.ranks; ++rank)
-      for (int chunk = 0; shape_.has_output(rank) && chunk < shape_.output_chunks(); ++chunk) {
-        const std::vector<float> part = read({rank, Buffer::output, chunk});
-        auto& all_of_rank = all[static_cast<std::size_t>(rank)];
-        all_of_rank.insert(all_of_rank.end(), part.begin(), part.end());
-      }
-    return all;
-  }
-
- private:
-  // NCCL's in-place forms: the smaller buffer is a block of the larger one.
-  void merge(Rank rank) {
-    auto& in = in_[static_cast<std::size_t>(rank)];
-    auto& out = out_[static_cast<std::size_t>(rank)];
-    if (in.empty() || out.empty()) return;
-    if (out.size() > in.size())
-      std::copy(in.begin(), in.end(), out.begin() + rank * static_cast<std::ptrdiff_t>(in.size()));
-  }
-  // Where a place lies: in place, the larger buffer holds both.
-  std::pair<std::vector<float>*, detail::Extent> find(Place place) {
-    detail::Extent extent = detail::extent_of(shape_, place, run_.count);
-    const std::size_t rank = static_cast<std::size_t>(place.rank);
-    if (place.buffer == Buffer::scratch) return {&scratch_[rank], extent};
-    std::vector<float>* values = place.buffer == Buffer::input ? &in_[rank] : &out_[rank];
-    std::vector<float>* other = place.buffer == Buffer::input ? &out_[rank] : &in_[rank];
-    if (!run_.in_place || !shape_.has_input(place.rank) || !shape_.has_output(place.rank)) return {values, extent};
-    if (other->size() > values->size()) {
-      const std::size_t offset = rank * values->size();
-      return {other, {extent.begin + offset, extent.end + offset}};
-    }
-    if (other->size() == values->size()) return {&in_[rank], extent};
-    return {values, extent};
-  }
-
-  const ScheduleShape& shape_;
-  const ScheduleRun& run_;
-  std::vector<std::vector<float>> in_;
-  std::vector<std::vector<float>> out_;
-  std::vector<std::vector<float>> scratch_;
-};
+using detail::Memory;
 
 std::vector<float> value_of(const Step& step, Memory& memory, const ScheduleShape& shape, const ScheduleRun& run) {
   std::vector<std::vector<float>> sources;
   for (std::size_t i = 0; i < step.from.size(); ++i) {
-    sources.push_back(memory.read(step.from[i]));
+    const std::span<float> source = memory.place(step.from[i]);
+    sources.emplace_back(source.begin(), source.end());
     if (i < step.leaf.size() && step.leaf[i])
       for (float& value : sources.back()) value *= run.leaf_factor;
   }
@@ -189,7 +165,12 @@ Outputs run_schedule(const Schedule& schedule, const ScheduleRun& run) {
     for (std::size_t i = moment.begin; i < moment.end; ++i)
       results.push_back(value_of(schedule.steps[i], memory, schedule.shape, run));
     for (std::size_t i = moment.begin; i < moment.end; ++i)
-      for (const Place& to : schedule.steps[i].to) memory.write(to, results[i - moment.begin]);
+      for (const Place& to : schedule.steps[i].to) {
+        const std::span<float> target = memory.place(to);
+        const std::vector<float>& values = results[i - moment.begin];
+        for (std::size_t k = 0; k < std::min(values.size(), target.size()); ++k)
+          target[k] = detail::rounded(values[k], to.buffer, run);
+      }
   }
   return memory.outputs();
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "comm/schedule/schedule.h"
@@ -48,6 +49,22 @@ std::vector<float> input_of(const ScheduleShape& shape, const ScheduleRun& run, 
 // `value` as a place of this kind keeps it.
 float rounded(float value, Buffer buffer, const ScheduleRun& run);
 float fold(const std::vector<float>& values, Tree tree);
+
+// Every rank's buffers, in place with one memory for both as NCCL's in-place forms have it.
+class Memory {
+ public:
+  // Both must outlive the memory. Scratch has room for whole chunks.
+  Memory(const ScheduleShape& shape, const ScheduleRun& run);
+  std::span<float> place(Place place);
+  Outputs outputs();
+
+ private:
+  const ScheduleShape& shape_;
+  const ScheduleRun& run_;
+  std::vector<std::vector<float>> in_;
+  std::vector<std::vector<float>> out_;
+  std::vector<std::vector<float>> scratch_;
+};
 }  // namespace detail
 
 }  // namespace sluice::test
