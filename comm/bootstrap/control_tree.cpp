@@ -134,17 +134,16 @@ void ControlTree::closed(Channel& channel, const Status& why) {
 void ControlTree::flood(Notice notice) {
   if (left_ || peers_.empty()) return;
   SLUICE_ASSERT(shape_.holds(notice.world_rank), "a notice speaks of a rank of this job");
+  SLUICE_ASSERT(notice.kind != NoticeKind::peer_left, "leave() says farewell");
   bound(notice);
   if (notice.kind == NoticeKind::peer_lost && shape_.holds(notice.world_rank) && notice.world_rank != self_ &&
       shape_.remove(notice.world_rank, Presence::lost))
     hooks_.gone(notice.world_rank, true, {Code::peer_lost, notice.text});
-  flood_own(false, std::move(notice));
+  flood_own(std::move(notice));
   settle();
 }
 
-void ControlTree::flood_own(bool farewell, Notice notice) {
-  spread({self_, log_.next_sequence(self_), farewell, std::move(notice)}, nullptr);
-}
+void ControlTree::flood_own(Notice notice) { spread({self_, log_.next_sequence(self_), std::move(notice)}, nullptr); }
 
 Status ControlTree::take_notice(const Channel& channel, std::span<const std::byte> body) {
   SLUICE_TRY_ASSIGN(Flooded flooded, decode_flooded(body));
@@ -179,14 +178,11 @@ void ControlTree::queue(Channel& to, const SharedBytes& frame, NoticeKind kind) 
 // Takes up what a notice says about a rank. True when it is news for the engine.
 bool ControlTree::learn(const Flooded& flooded) {
   const Rank about = flooded.notice.world_rank;
-  if (flooded.farewell) {
-    if (shape_.remove(flooded.origin, Presence::left)) {
-      const std::string text = described(flooded.origin) + " has left the job";
-      hooks_.gone(flooded.origin, false, {Code::peer_lost, text});
-      if (!left_) hooks_.notice({NoticeKind::peer_left, 0, flooded.origin, Code::ok, text, {}});
-    }
+  if (flooded.notice.kind == NoticeKind::peer_left) {
+    const bool news = shape_.remove(about, Presence::left);
+    if (news) hooks_.gone(about, false, {Code::peer_lost, flooded.notice.text});
     settle();
-    return false;
+    return news;
   }
   if (flooded.notice.kind != NoticeKind::peer_lost || about == self_) return true;
   if (!shape_.remove(about, Presence::lost)) return false;
@@ -207,7 +203,7 @@ void ControlTree::lost(Rank rank, const std::string& how) {
     channels_.close(*link->second);
     links_.erase(link);
   }
-  flood_own(false, notice);
+  flood_own(notice);
   hooks_.gone(rank, true, {Code::peer_lost, notice.text});
   hooks_.notice(notice);
 }
@@ -216,7 +212,7 @@ void ControlTree::lost(Rank rank, const std::string& how) {
 
 void ControlTree::leave(std::function<void()> done) {
   if (left_) return;
-  flood_own(true, {});
+  flood_own({NoticeKind::peer_left, 0, self_, Code::ok, described(self_) + " has left the job", {}});
   left_ = std::move(done);
   shape_.remove(self_, Presence::left);
   stop_dialing();

@@ -68,7 +68,7 @@ class ControlTree final : public ChannelOwner {
   Status take_notice(const Channel& channel, std::span<const std::byte> body);
   void spread(const Flooded& flooded, const Channel* source);
   void queue(Channel& to, const SharedBytes& frame, NoticeKind kind);
-  void flood_own(bool farewell, Notice notice);
+  void flood_own(Notice notice);
   bool learn(const Flooded& flooded);
   void lost(Rank rank, const std::string& how);
 

@@ -55,7 +55,9 @@ class LoopControls::Member final : public Control {
   void deliver_links_to(LinkClass, Transport*) override {}
   void leave() override {
     if (world_->seat(rank_).present)
-      world_->queue.push_back({rank_, {NoticeKind::peer_left, 0, rank_, Code::ok, "rank " + std::to_string(rank_) + " has left the job", {}}});
+      world_->queue.push_back(
+          {rank_,
+           {NoticeKind::peer_left, 0, rank_, Code::ok, "rank " + std::to_string(rank_) + " has left the job", {}}});
     world_->seat(rank_).present = false;
     world_->seat(rank_).handler = nullptr;
   }

@@ -13,7 +13,7 @@ constexpr std::uint64_t kMagic = 0x746f6f6253554c53;  // "SLUSboot"
 constexpr std::uint16_t kVersion = 1;
 constexpr std::size_t kPeerFixedBytes = 1 + 8 + 8 + 4 + 4 + 2 + 1;
 constexpr std::size_t kPeerBytesMax = kPeerFixedBytes + kHostNameMax + kUnixNameMax;
-constexpr std::size_t kNoticeFixedBytes = 4 + 8 + 1 + 1 + 8 + 4 + 1 + 2 + 2;
+constexpr std::size_t kNoticeFixedBytes = 4 + 8 + 1 + 8 + 4 + 1 + 2 + 2;
 
 std::size_t body_bytes_max(FrameType type) {
   switch (type) {
@@ -234,7 +234,6 @@ Bytes encode(const Flooded& flooded) {
   ByteWriter out;
   out.number(static_cast<std::uint32_t>(flooded.origin));
   out.number(flooded.sequence);
-  out.number(static_cast<std::uint8_t>(flooded.farewell ? 1 : 0));
   out.number(static_cast<std::uint8_t>(notice.kind));
   out.number(notice.communicator);
   out.number(static_cast<std::uint32_t>(notice.world_rank));
@@ -251,7 +250,6 @@ Result<Flooded> decode_flooded(std::span<const std::byte> body) {
   Flooded flooded;
   const auto origin = in.number<std::uint32_t>();
   flooded.sequence = in.number<std::uint64_t>();
-  const auto farewell = in.number<std::uint8_t>();
   const auto kind = in.number<std::uint8_t>();
   flooded.notice.communicator = in.number<std::uint64_t>();
   const auto world_rank = in.number<std::uint32_t>();
@@ -263,13 +261,14 @@ Result<Flooded> decode_flooded(std::span<const std::byte> body) {
   const auto payload = in.bytes(payload_bytes);
   flooded.notice.payload.assign(payload.begin(), payload.end());
   if (!in.finished()) return bad(FrameType::notice, "wrong length");
-  if (!is_rank(origin) || !is_rank(world_rank) || flooded.sequence == 0 || farewell > 1 ||
+  if (!is_rank(origin) || !is_rank(world_rank) || flooded.sequence == 0 ||
       kind > static_cast<std::uint8_t>(NoticeKind::shrink))
     return bad(FrameType::notice, "a field is out of range");
   flooded.origin = static_cast<Rank>(origin);
-  flooded.farewell = farewell == 1;
   flooded.notice.kind = static_cast<NoticeKind>(kind);
   flooded.notice.world_rank = static_cast<Rank>(world_rank);
+  if (flooded.notice.kind == NoticeKind::peer_left && flooded.notice.world_rank != flooded.origin)
+    return bad(FrameType::notice, "a farewell in the name of another rank");
   return flooded;
 }
 

@@ -85,11 +85,10 @@ Result<JoinFailure> decode_join_failure(std::span<const std::byte> body);
 Bytes encode_table(std::span<const PeerInfo> peers);
 Result<std::vector<PeerInfo>> decode_table(std::span<const std::byte> body);
 
-// A notice on its way, or the farewell of `origin`, which is flooded in the same way.
+// A notice on its way. peer_left speaks of its origin alone: it is how a rank says goodbye.
 struct Flooded {
   Rank origin = 0;
   std::uint64_t sequence = 0;  // per origin, from 1
-  bool farewell = false;       // `origin` leaves; `notice` is empty
   Notice notice;
 };
 Bytes encode(const Flooded& flooded);

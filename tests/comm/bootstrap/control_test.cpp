@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "comm/bootstrap/notice_sink.h"
 #include "tests/comm/bootstrap/job.h"
 
 namespace sluice::test {
@@ -51,6 +54,41 @@ TEST_P(ControlOfRanks, LeavingTogetherAlarmsNobody) {
   RecordProperty("leave_ms", static_cast<int>(seconds_since(start) * 1000));
   EXPECT_LT(seconds_since(start), 1.0);
   for (const auto& ear : job.ears) EXPECT_EQ(ear->losses(), 0);
+}
+
+TEST(Control, OneThatLeavesIsHeardOnceByAllWhoStay) {
+  Job job = join_threads(7);
+  ASSERT_TRUE(job.whole());
+  job.controls[1]->leave();
+  for (const Rank stays : {0, 2, 3, 4, 5, 6}) {
+    const Ear& ear = *job.ears[static_cast<std::size_t>(stays)];
+    const auto about = [](const std::vector<Ear::Heard>& all) {
+      return std::count_if(all.begin(), all.end(), [](const Ear::Heard& one) {
+        return one.notice.kind == NoticeKind::peer_left && one.notice.world_rank == 1;
+      });
+    };
+    EXPECT_TRUE(ear.wait([&](const std::vector<Ear::Heard>& all) { return about(all) == 1; })) << stays;
+    EXPECT_EQ(ear.losses(), 0);
+  }
+  job.leave_all();
+}
+
+TEST(NoticeSink, KeepsForTheFirstHandlerWhatCameBeforeItAndLossesAboveAll) {
+  NoticeSink sink;
+  sink.deliver(notice_of(1, "first", NoticeKind::peer_lost));
+  for (std::size_t i = 0; i < kUnheardMax + 10; ++i) sink.deliver(notice_of(0, std::to_string(i)));
+  Ear ear;
+  sink.set([&](const Notice& notice) { ear.hear(notice); });
+  EXPECT_TRUE(ear.heard().empty()) << "handlers run on the service thread alone";
+  sink.deliver_unheard();
+  ASSERT_EQ(ear.heard().size(), kUnheardMax);
+  EXPECT_EQ(ear.heard().front().notice.text, "first");
+  EXPECT_EQ(ear.heard().back().notice.text, std::to_string(kUnheardMax + 9));
+  sink.set(nullptr);
+  sink.deliver(notice_of(0, "nobody"));
+  sink.set([&](const Notice& notice) { ear.hear(notice); });
+  sink.deliver_unheard();
+  EXPECT_EQ(ear.times("nobody"), 0);
 }
 
 }  // namespace

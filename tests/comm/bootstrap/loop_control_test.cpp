@@ -79,12 +79,16 @@ TEST(LoopControls, ALostRankIsNamedToTheOthersAndHearsAndSaysNothingMore) {
   EXPECT_EQ(world.heard, want);
 }
 
-TEST(LoopControls, LeavingIsNotALoss) {
+TEST(LoopControls, LeavingIsAFarewellAndNotALoss) {
   LoopWorld world(3);
+  world.members[2]->leave();
   world.members[2]->leave();
   world.members[0]->flood(abort_notice(0, "x"));
   world.controls.deliver();
-  EXPECT_EQ(world.heard, (std::vector<Heard>{{1, NoticeKind::abort, 0, "x"}}));
+  const std::vector<Heard> want{{0, NoticeKind::peer_left, 2, "rank 2 has left the job"},
+                                {1, NoticeKind::peer_left, 2, "rank 2 has left the job"},
+                                {1, NoticeKind::abort, 0, "x"}};
+  EXPECT_EQ(world.heard, want);
 }
 
 TEST(LoopControls, AllRanksLookLikeThreadsOfOneProcess) {

@@ -22,6 +22,7 @@ int rank_main(int stream, JoinPlan plan) {
   }
   Control& control = **joined;
   control.on_notice([stream](const Notice& notice) {
+    if (notice.kind == NoticeKind::peer_left) return;
     const std::string kind = notice.kind == NoticeKind::peer_lost ? "lost " : "heard ";
     tell(stream, kind + std::to_string(notice.world_rank) + " " + std::to_string(now_ns()) + " " + notice.text);
   });

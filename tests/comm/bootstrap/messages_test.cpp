@@ -71,13 +71,20 @@ TEST(Messages, SurviveTheirEncoding) {
   ASSERT_TRUE(flooded.ok());
   EXPECT_EQ(flooded->origin, 6);
   EXPECT_EQ(flooded->sequence, 77u);
-  EXPECT_FALSE(flooded->farewell);
   EXPECT_EQ(flooded->notice.kind, NoticeKind::shrink);
   EXPECT_EQ(flooded->notice.communicator, flooded_of(6).notice.communicator);
   EXPECT_EQ(flooded->notice.world_rank, 3);
   EXPECT_EQ(flooded->notice.code, Code::mismatch);
   EXPECT_EQ(flooded->notice.text, flooded_of(6).notice.text);
   EXPECT_EQ(flooded->notice.payload, flooded_of(6).notice.payload);
+}
+
+TEST(Messages, AFarewellInTheNameOfAnotherIsRefused) {
+  Flooded flooded = flooded_of(6);
+  flooded.notice.kind = NoticeKind::peer_left;
+  EXPECT_EQ(decode_flooded(body(encode(flooded))).error().code, Code::refused);
+  flooded.notice.world_rank = 6;
+  EXPECT_TRUE(decode_flooded(body(encode(flooded))).ok());
 }
 
 TEST(Messages, LongNamesAndTextsAreCutWhenWritten) {
