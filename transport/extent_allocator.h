@@ -1,5 +1,5 @@
-// Which parts of a range of bytes are taken: best fit, neighbours that become free are joined. Knows offsets only and touches
-// no memory, so what a peer writes into a shared arena can't confuse it.
+// Which parts of a range of bytes are taken: best fit, neighbours that become free are joined. Knows offsets only and
+// touches no memory, so what a peer writes into a shared arena can't confuse it.
 //
 //   Cost     O(log n) in the number of free parts, and a look at further parts where alignment spoils a fit.
 //   Threads  one at a time.
@@ -32,9 +32,9 @@ class ExtentAllocator {
   void add_free(std::size_t offset, std::size_t bytes);
   void take_free(std::map<std::size_t, std::size_t>::iterator part);
 
-  std::map<std::size_t, std::size_t> free_;                    // offset -> bytes, never two that touch
-  std::set<std::pair<std::size_t, std::size_t>> by_bytes_;     // the same as (bytes, offset)
-  std::map<std::size_t, std::size_t> taken_;                   // offset -> bytes
+  std::map<std::size_t, std::size_t> free_;                 // offset -> bytes, never two that touch
+  std::set<std::pair<std::size_t, std::size_t>> by_bytes_;  // the same as (bytes, offset)
+  std::map<std::size_t, std::size_t> taken_;                // offset -> bytes
   std::size_t free_bytes_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// What a transport knows of its peers' health, and what other threads tell it about links. The two parts of a transport that
-// are used outside of the owner token.
+// What a transport knows of its peers' health, and what other threads tell it about links. The two parts of a transport
+// that are used outside of the owner token.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,8 @@ class PeerTable {
   bool broken(Rank peer) const { return broken_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed); }
 
   Status status(Rank peer) const {
-    if (!holds(peer)) return {Code::invalid_argument, "no rank " + std::to_string(peer) + " in a world of " + std::to_string(ranks())};
+    if (!holds(peer))
+      return {Code::invalid_argument, "no rank " + std::to_string(peer) + " in a world of " + std::to_string(ranks())};
     if (!broken(peer)) return {};
     const std::lock_guard lock(mutex_);
     return why_[static_cast<std::size_t>(peer)];
@@ -34,7 +35,8 @@ class PeerTable {
     const std::lock_guard lock(mutex_);
     if (broken(peer)) return false;
     why_[static_cast<std::size_t>(peer)] = std::move(why);
-    broken_[static_cast<std::size_t>(peer)].store(true, std::memory_order_relaxed);  // orders nothing: why_ is read under the lock
+    broken_[static_cast<std::size_t>(peer)].store(
+        true, std::memory_order_relaxed);  // orders nothing: why_ is read under the lock
     return true;
   }
 

@@ -1,4 +1,5 @@
-// What a rank sleeps on: an epoll set with the rank's own eventfd in it, which other threads and ranks write to wake it.
+// What a rank sleeps on: an epoll set with the rank's own eventfd in it, which other threads and ranks write to wake
+// it.
 #pragma once
 
 #include <sys/epoll.h>

@@ -19,7 +19,7 @@ class Sleeper {
   void prepare() {
     prepared_ = true;
     bell_.door->sleeping.store(1, std::memory_order_relaxed);
-    sleep_fence();  // pairs with ring_bell's
+    sleep_fence();                                                 // pairs with ring_bell's
     if (woken_.load(std::memory_order_relaxed)) ring_bell(bell_);  // so that it is seen through wait_fd() too
   }
   void cancel() {

@@ -2,8 +2,8 @@
 // receiver reads them in place and releases them. The ring's memory is all that an executor touches, so
 // there is no call, virtual or other, into a transport per slot.
 //
-//   shm        one ring in memory that both ranks map; progress() has nothing to move. A rank that sleeps is woken through its
-//              Bell by whoever commits to it or releases what it sent.
+//   shm        one ring in memory that both ranks map; progress() has nothing to move. A rank that sleeps is woken
+//              through its Bell by whoever commits to it or releases what it sent.
 //   tcp, loop  a ring at each end; progress() moves committed slots to the peer's ring and released
 //              counts back.
 //
@@ -25,7 +25,8 @@ inline constexpr std::size_t kCacheLine = 64;
 struct SlotHeader {
   std::uint32_t digest = 0;  // of the operation (its fingerprint's hash)
   std::uint32_t bytes = 0;   // payload bytes in the slot, or bytes at the described place
-  std::uint64_t window_offset = kNoWindow;  // kNoWindow: the payload is in the slot; else where in the sender's arena it lies
+  std::uint64_t window_offset =
+      kNoWindow;  // kNoWindow: the payload is in the slot; else where in the sender's arena it lies
 
   static constexpr std::uint64_t kNoWindow = ~std::uint64_t{0};
   bool described() const { return window_offset != kNoWindow; }
@@ -33,15 +34,17 @@ struct SlotHeader {
 static_assert(sizeof(SlotHeader) == 16);
 
 struct RingShape {
-  std::uint32_t slots = 8;            // >= 1
+  std::uint32_t slots = 8;             // >= 1
   std::uint32_t slot_bytes = 1 << 16;  // a multiple of kCacheLine
   bool operator==(const RingShape&) const = default;
 };
 
 // Start of a ring's memory; headers follow, then slots, each from a cache line border.
 struct RingControl {
-  alignas(kCacheLine) std::atomic<std::uint64_t> tail;  // slots committed. Sender release -> receiver acquire: payload is there
-  alignas(kCacheLine) std::atomic<std::uint64_t> head;  // slots released. Receiver release -> sender acquire: slot is free
+  alignas(kCacheLine)
+      std::atomic<std::uint64_t> tail;  // slots committed. Sender release -> receiver acquire: payload is there
+  alignas(
+      kCacheLine) std::atomic<std::uint64_t> head;  // slots released. Receiver release -> sender acquire: slot is free
 };
 
 inline constexpr std::uint32_t kSlotsMax = 1 << 12;
@@ -53,11 +56,13 @@ std::size_t ring_bytes(RingShape shape);  // of a shape that passed check_shape
 
 // Tells whether a rank sleeps. Lies in memory shared with the ranks that wake it.
 struct Doorbell {
-  alignas(kCacheLine) std::atomic<std::uint32_t> sleeping;  // 1 from before the sleeper's last look at its flows until it is woken
+  alignas(kCacheLine)
+      std::atomic<std::uint32_t> sleeping;  // 1 from before the sleeper's last look at its flows until it is woken
 };
 
-// How to wake a rank: where it says that it sleeps, and the eventfd that it sleeps on (of this process; the flow's transport
-// owns it). An eventfd rather than a futex, for a rank may sleep on several transports and on sockets at once.
+// How to wake a rank: where it says that it sleeps, and the eventfd that it sleeps on (of this process; the flow's
+// transport owns it). An eventfd rather than a futex, for a rank may sleep on several transports and on sockets at
+// once.
 struct Bell {
   Doorbell* door = nullptr;  // nullptr: nobody to wake, the transport moves the flow itself
   int event_fd = -1;
@@ -66,7 +71,8 @@ void ring_bell_slow(const Bell& bell);  // one write() for the first who finds t
 
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtsan"  // the sanitizer does not model the fence; it only decides who wakes, data goes by tail and head
+#pragma GCC diagnostic ignored \
+    "-Wtsan"  // the sanitizer does not model the fence; it only decides who wakes, data goes by tail and head
 #endif
 inline void sleep_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
@@ -160,9 +166,9 @@ class InFlow {
   }
   // Only when ready(ahead).
   const SlotHeader& header(std::uint64_t ahead = 0) const { return ring_.header(released_ + ahead); }
-  // The payload in place: in the slot, or in the sender's window. nullptr: it can't lie there (more than a slot holds, or
-  // outside the sender's arena), which only a broken or hostile peer says. In shared memory such a peer may change the header
-  // at any time: who bounds a copy by header().bytes reads it once.
+  // The payload in place: in the slot, or in the sender's window. nullptr: it can't lie there (more than a slot holds,
+  // or outside the sender's arena), which only a broken or hostile peer says. In shared memory such a peer may change
+  // the header at any time: who bounds a copy by header().bytes reads it once.
   const std::byte* payload(std::uint64_t ahead = 0) const {
     const SlotHeader& head = header(ahead);
     if (!head.described()) return head.bytes <= ring_.shape().slot_bytes ? ring_.slot(released_ + ahead) : nullptr;

@@ -42,9 +42,9 @@ std::string_view name(LinkClass link);
 
 struct Capabilities {
   LinkClass link = LinkClass::loop;
-  bool windows = false;             // a peer reads our arena at an address
-  double latency_seconds = 0;       // of one small message, as the tuner's first guess
-  double bytes_per_second = 0;      // of one flow
+  bool windows = false;         // a peer reads our arena at an address
+  double latency_seconds = 0;   // of one small message, as the tuner's first guess
+  double bytes_per_second = 0;  // of one flow
   std::size_t slot_bytes_max = 0;
 };
 
@@ -53,9 +53,9 @@ class Dialer {
  public:
   virtual ~Dialer() = default;
   // An authenticated, connected stream to `peer` for links of this class is wanted. It is delivered to
-  // Transport::adopt on both sides, or the peer's failure is reported to Transport::fail_peer. Asking twice is harmless, and
-  // one stream serves both directions: when both sides ask at once, the Dialer makes one and both adopt that one. A
-  // transport refuses a second.
+  // Transport::adopt on both sides, or the peer's failure is reported to Transport::fail_peer. Asking twice is
+  // harmless, and one stream serves both directions: when both sides ask at once, the Dialer makes one and both adopt
+  // that one. A transport refuses a second.
   virtual void want_link(Rank peer, LinkClass link) = 0;
 };
 
@@ -70,8 +70,8 @@ class Transport {
   // Errors: invalid_argument (shape), out_of_resource (arena), peer_lost.
   virtual Result<OutFlow*> open_out(Rank peer, FlowId flow, RingShape shape) = 0;
   virtual Result<InFlow*> open_in(Rank peer, FlowId flow, RingShape shape) = 0;
-  // Forgets all flows of a communicator; messages not yet released are dropped, late ones too. The number must not be used
-  // again on this transport: opening a flow of a closed communicator is an error (invalid_argument).
+  // Forgets all flows of a communicator; messages not yet released are dropped, late ones too. The number must not be
+  // used again on this transport: opening a flow of a closed communicator is an error (invalid_argument).
   virtual void close_flows(std::uint64_t communicator) = 0;
 
   // Moves what can be moved without blocking, most urgent lane first. Returns how many slots, credits or
@@ -81,7 +81,8 @@ class Transport {
   // Sleeping without missing anything. The waiter does, in this order:
   //   prepare_wait();                        whatever arrives from here on ends the wait that follows
   //   if (progress() > 0 || a flow has what I wait for) cancel_wait();
-  //   else wait(at_most);                    sleeps until something may have arrived, wake() was called, or `at_most` passed
+  //   else wait(at_most);                    sleeps until something may have arrived, wake() was called, or `at_most`
+  //   passed
   // wait() may return early, and ends the preparation. Several transports at once: wait_any() instead of wait().
   virtual void prepare_wait() = 0;
   virtual void cancel_wait() = 0;
@@ -98,14 +99,14 @@ class Transport {
   // A stream from the Dialer. Any thread; taken up by the next progress().
   virtual void adopt(Rank peer, UniqueFd stream) = 0;
 
-  // Memory that peers on this transport read at an address; 64-byte aligned, zeroed the first time. nullptr: this transport
-  // has no windows or its arena is full.
+  // Memory that peers on this transport read at an address; 64-byte aligned, zeroed the first time. nullptr: this
+  // transport has no windows or its arena is full.
   virtual void* allocate_window(std::size_t bytes) = 0;
   virtual void free_window(void* memory) = 0;
 };
 
-// wait() for several transports that are all prepared, and whose progress() then had nothing to do. At most kWaitAnyMax.
-// One alone may be of any kind; of several each must have a wait_fd().
+// wait() for several transports that are all prepared, and whose progress() then had nothing to do. At most
+// kWaitAnyMax. One alone may be of any kind; of several each must have a wait_fd().
 void wait_any(std::span<Transport* const> transports, Nanoseconds at_most);
 inline constexpr std::size_t kWaitAnyMax = 8;
 

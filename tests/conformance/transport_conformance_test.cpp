@@ -1,78 +1,17 @@
-// What every transport promises, tried on each. A new transport is one line in kKinds.
+// What every transport promises of its flows, tried on each. A new transport is one line in world_kinds().
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
-#include "tests/conformance/worlds.h"
-#include "transport/transport.h"
+#include "tests/conformance/conformance.h"
 
-namespace sluice {
-namespace {
+namespace sluice::test {
 
-using namespace std::chrono_literals;
-using test::World;
-using test::WorldKind;
-
-const std::vector<WorldKind> kKinds{
-    {"loop", test::make_loop_world},
-    {"shm", test::make_shm_world},
-    {"tcp", test::make_tcp_world},
-};
-
-constexpr RingShape kShape{.slots = 4, .slot_bytes = 256};
-
-FlowId flow(std::uint64_t communicator, std::uint8_t lane = 0, std::uint8_t channel = 0) {
-  return {.communicator = communicator, .lane = lane, .channel = channel};
-}
-
-// Message `number` of a flow marked `mark`: its bytes are a function of both.
-std::byte byte_of(std::uint64_t mark, std::uint64_t number, std::size_t at) {
-  return static_cast<std::byte>(mix64(mark * 1000003 + number) + at * 7);
-}
-std::uint32_t size_of(std::uint64_t mark, std::uint64_t number, std::uint32_t most) {
-  return static_cast<std::uint32_t>(mix64(mark ^ (number << 20)) % (most + 1));
-}
-
-void commit_message(OutFlow& out, std::uint64_t mark, std::uint64_t number, std::uint32_t bytes) {
-  std::byte* const slot = out.reserve();
-  for (std::uint32_t i = 0; i < bytes; ++i) slot[i] = byte_of(mark, number, i);
-  out.commit({.digest = static_cast<std::uint32_t>(mix64(mark ^ number)), .bytes = bytes});
-}
-
-testing::AssertionResult holds_message(const InFlow& in, std::uint64_t mark, std::uint64_t number, std::uint32_t bytes, std::uint64_t ahead = 0) {
-  const SlotHeader header = in.header(ahead);
-  if (header.digest != static_cast<std::uint32_t>(mix64(mark ^ number))) return testing::AssertionFailure() << "digest of another message than " << number;
-  if (header.bytes != bytes || header.described()) return testing::AssertionFailure() << "message " << number << " has " << header.bytes << " bytes, not " << bytes;
-  const std::byte* const payload = in.payload(ahead);
-  if (payload == nullptr) return testing::AssertionFailure() << "no payload";
-  for (std::uint32_t i = 0; i < bytes; ++i)
-    if (payload[i] != byte_of(mark, number, i)) return testing::AssertionFailure() << "message " << number << " differs at byte " << i;
-  return testing::AssertionSuccess();
-}
-
-}  // namespace
-
-class TransportConformance : public testing::TestWithParam<WorldKind> {
- protected:
-  World& make(int ranks) {
-    world_ = GetParam().make(ranks);
-    return *world_;
-  }
-  OutFlow& out(Rank from, Rank to, FlowId id, RingShape shape = kShape) { return **world_->transport(from).open_out(to, id, shape); }
-  InFlow& in(Rank from, Rank to, FlowId id, RingShape shape = kShape) { return **world_->transport(to).open_in(from, id, shape); }
-
-  std::unique_ptr<World> world_;
-};
-INSTANTIATE_TEST_SUITE_P(Transports, TransportConformance, testing::ValuesIn(kKinds),
-                         [](const auto& kind) { return kind.param.name; });
+using TransportConformance = OnTransport;
+INSTANTIATE_TEST_SUITE_P(Transports, TransportConformance, testing::ValuesIn(world_kinds()), name_of_kind);
 
 TEST_P(TransportConformance, KeepsTheOrderAndBytesOfAFlow) {
   World& world = make(2);
@@ -82,7 +21,8 @@ TEST_P(TransportConformance, KeepsTheOrderAndBytesOfAFlow) {
   ASSERT_TRUE(world.until([&] {
     while (sender.committed() < 2000 && sender.room() > 0)
       commit_message(sender, 1, sender.committed(), size_of(1, sender.committed(), kShape.slot_bytes));
-    for (; receiver.ready(); receiver.release(), ++got) EXPECT_TRUE(holds_message(receiver, 1, got, size_of(1, got, kShape.slot_bytes)));
+    for (; receiver.ready(); receiver.release(), ++got)
+      EXPECT_TRUE(holds_message(receiver, 1, got, size_of(1, got, kShape.slot_bytes)));
     return got == 2000 || testing::Test::HasFailure();
   }));
 }
@@ -108,7 +48,8 @@ TEST_P(TransportConformance, CarriesLargeSlots) {
   std::uint64_t got = 0;
   ASSERT_TRUE(world.until([&] {
     while (sender.committed() < 12 && sender.room() > 0)
-      commit_message(sender, 3, sender.committed(), kLarge.slot_bytes - static_cast<std::uint32_t>(sender.committed() % 3));
+      commit_message(sender, 3, sender.committed(),
+                     kLarge.slot_bytes - static_cast<std::uint32_t>(sender.committed() % 3));
     for (; receiver.ready(); receiver.release(), ++got)
       EXPECT_TRUE(holds_message(receiver, 3, got, kLarge.slot_bytes - static_cast<std::uint32_t>(got % 3)));
     return got == 12 || testing::Test::HasFailure();
@@ -186,14 +127,15 @@ TEST_P(TransportConformance, KeepsFlowsApartByEveryPartOfTheirName) {
     InFlow* in;
   };
   std::vector<Flow> flows;
-  for (const FlowId id : {flow(1, 0, 0), flow(2, 0, 0), flow(1, 1, 0), flow(1, 0, 1), flow(1, 255, kPointToPointChannel)})
+  for (const FlowId id :
+       {flow(1, 0, 0), flow(2, 0, 0), flow(1, 1, 0), flow(1, 0, 1), flow(1, 255, kPointToPointChannel)})
     for (const auto& [from, to] : std::vector<std::pair<Rank, Rank>>{{0, 1}, {1, 0}, {0, 2}, {2, 1}})
       flows.push_back({&out(from, to, id), &in(from, to, id)});
   for (std::size_t i = 0; i < flows.size(); ++i)
-    for (std::uint64_t number = 0; number < 3; ++number) commit_message(*flows[i].out, i, number, size_of(i, number, 256));
-  ASSERT_TRUE(world.until([&] {
-    return std::all_of(flows.begin(), flows.end(), [](const Flow& each) { return each.in->ready(2); });
-  }));
+    for (std::uint64_t number = 0; number < 3; ++number)
+      commit_message(*flows[i].out, i, number, size_of(i, number, 256));
+  ASSERT_TRUE(world.until(
+      [&] { return std::all_of(flows.begin(), flows.end(), [](const Flow& each) { return each.in->ready(2); }); }));
   for (std::size_t i = 0; i < flows.size(); ++i)
     for (std::uint64_t number = 0; number < 3; ++number)
       EXPECT_TRUE(holds_message(*flows[i].in, i, number, size_of(i, number, 256), number)) << "flow " << i;
@@ -247,7 +189,8 @@ TEST_P(TransportConformance, GivesTheSameFlowWhenOpenedAgain) {
 
 TEST_P(TransportConformance, RefusesShapesAndRanksThatCannotBe) {
   World& world = make(2);
-  for (const RingShape shape : {RingShape{0, 64}, RingShape{1, 0}, RingShape{1, 65}, RingShape{kSlotsMax + 1, 64}, RingShape{1, kSlotBytesMax + 64}}) {
+  for (const RingShape shape : {RingShape{0, 64}, RingShape{1, 0}, RingShape{1, 65}, RingShape{kSlotsMax + 1, 64},
+                                RingShape{1, kSlotBytesMax + 64}}) {
     EXPECT_EQ(world.transport(0).open_out(1, flow(1), shape).error().code, Code::invalid_argument);
     EXPECT_EQ(world.transport(0).open_in(1, flow(1), shape).error().code, Code::invalid_argument);
   }
@@ -262,7 +205,8 @@ TEST_P(TransportConformance, NoticesHalvesOfDifferentShape) {
   out(0, 1, flow(1));
   in(0, 1, flow(1), {.slots = 8, .slot_bytes = 256});
   EXPECT_TRUE(world.until([&] {
-    return world.transport(0).peer_status(1).code() == Code::refused || world.transport(1).peer_status(0).code() == Code::refused;
+    return world.transport(0).peer_status(1).code() == Code::refused ||
+           world.transport(1).peer_status(0).code() == Code::refused;
   }));
 }
 
@@ -275,7 +219,8 @@ TEST_P(TransportConformance, DropsWhatAClosedCommunicatorHeldAndKeepsOthers) {
   commit_message(sender, 1, 0, 10);
   ASSERT_TRUE(world.until([&] { return receiver.ready(); }));
   world.transport(1).close_flows(1);
-  for (std::uint64_t i = 1; i < kShape.slots; ++i) commit_message(sender, 1, i, 256);  // late ones, to a receiver that is gone
+  for (std::uint64_t i = 1; i < kShape.slots; ++i)
+    commit_message(sender, 1, i, 256);  // late ones, to a receiver that is gone
   for (std::uint64_t i = 0; i < kShape.slots; ++i) commit_message(other_sender, 2, i, 256);
   ASSERT_TRUE(world.until([&] { return other_receiver.ready(kShape.slots - 1); }));
   world.transport(0).close_flows(1);
@@ -374,7 +319,8 @@ TEST_P(TransportConformance, MovesRandomTrafficOfManyRanks) {
     const auto from = static_cast<Rank>(rng.below(kRanks));
     const auto to = static_cast<Rank>(rng.below(kRanks));
     const FlowId id = flow(1 + rng.below(3), static_cast<std::uint8_t>(rng.below(3)), static_cast<std::uint8_t>(i));
-    const RingShape shape{.slots = static_cast<std::uint32_t>(1 + rng.below(8)), .slot_bytes = static_cast<std::uint32_t>(64 * (1 + rng.below(300)))};
+    const RingShape shape{.slots = static_cast<std::uint32_t>(1 + rng.below(8)),
+                          .slot_bytes = static_cast<std::uint32_t>(64 * (1 + rng.below(300)))};
     flows.push_back({&out(from, to, id, shape), &in(from, to, id, shape), 0, rng.below(300), shape});
   }
   ASSERT_TRUE(world.until([&] {
@@ -391,261 +337,4 @@ TEST_P(TransportConformance, MovesRandomTrafficOfManyRanks) {
   }));
 }
 
-TEST_P(TransportConformance, TellsOfAPeerThatIsGoneAndGoesOnWithOthers) {
-  World& world = make(3);
-  OutFlow& to_lost = out(0, 1, flow(1));
-  InFlow& from_lost = in(1, 0, flow(1));
-  in(0, 1, flow(1));
-  out(1, 0, flow(1));
-  OutFlow& sender = out(0, 2, flow(1));
-  InFlow& receiver = in(0, 2, flow(1));
-  world.settle();
-  world.drop(1);
-  ASSERT_TRUE(world.until([&] { return !world.transport(0).peer_status(1).ok(); }));
-  EXPECT_EQ(world.transport(0).peer_status(1).code(), Code::peer_lost);
-  EXPECT_NE(world.transport(0).peer_status(1).text().find("rank 1"), std::string::npos) << world.transport(0).peer_status(1).text();
-  EXPECT_TRUE(world.transport(0).peer_status(2).ok());
-  EXPECT_EQ(world.transport(0).open_out(1, flow(2), kShape).error().code, Code::peer_lost);
-  EXPECT_EQ(world.transport(0).open_in(1, flow(2), kShape).error().code, Code::peer_lost);
-  commit_message(to_lost, 1, 0, 10);  // goes nowhere, harms nobody
-  EXPECT_FALSE(from_lost.ready());
-  commit_message(sender, 2, 0, 10);
-  ASSERT_TRUE(world.until([&] { return receiver.ready(); }));
-  EXPECT_TRUE(holds_message(receiver, 2, 0, 10));
-  world.transport(0).close_flows(1);
-}
-
-TEST_P(TransportConformance, KeepsWhatArrivedBeforeThePeerWasGone) {
-  World& world = make(2);
-  OutFlow& sender = out(1, 0, flow(1));
-  InFlow& receiver = in(1, 0, flow(1));
-  for (std::uint64_t i = 0; i < 3; ++i) commit_message(sender, 1, i, 200);
-  ASSERT_TRUE(world.until([&] { return receiver.ready(2); }));
-  world.drop(1);
-  ASSERT_TRUE(world.until([&] { return !world.transport(0).peer_status(1).ok(); }));
-  ASSERT_TRUE(receiver.ready(2));
-  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(holds_message(receiver, 1, i, 200, i));
-  receiver.release(3);
-}
-
-TEST_P(TransportConformance, StopsTrafficWithAFailedPeerAlone) {
-  World& world = make(3);
-  OutFlow& sender = out(0, 2, flow(1));
-  InFlow& receiver = in(0, 2, flow(1));
-  out(0, 1, flow(1));
-  in(0, 1, flow(1));
-  world.settle();
-  world.transport(0).fail_peer(1, {Code::peer_lost, "rank 1 was lost, says rank 2"});
-  ASSERT_TRUE(world.until([&] { return !world.transport(0).peer_status(1).ok(); }));
-  EXPECT_EQ(world.transport(0).peer_status(1).text(), "rank 1 was lost, says rank 2");
-  EXPECT_TRUE(world.until([&] { return world.transport(1).peer_status(0).code() == Code::peer_lost; }));
-  EXPECT_EQ(world.transport(0).open_out(1, flow(2), kShape).error().code, Code::peer_lost);
-  commit_message(sender, 2, 0, 10);
-  ASSERT_TRUE(world.until([&] { return receiver.ready(); }));
-  EXPECT_TRUE(holds_message(receiver, 2, 0, 10));
-}
-
-TEST_P(TransportConformance, FailsAPeerItNeverMet) {
-  World& world = make(2);
-  world.transport(0).fail_peer(1, {Code::peer_lost, "rank 1 never came"});
-  world.settle();
-  EXPECT_EQ(world.transport(0).open_out(1, flow(1), kShape).error().code, Code::peer_lost);
-}
-
-// ---- real time: ranks as threads that sleep
-
-class TransportWaiting : public TransportConformance {
- public:
-  // The waiter's protocol of transport.h. False: not within `patience`.
-  static bool wait_until(Transport& transport, std::chrono::nanoseconds patience, const std::function<bool()>& done) {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
-    while (!done()) {
-      const auto left = deadline - std::chrono::steady_clock::now();
-      if (left <= 0ns) return false;
-      transport.prepare_wait();
-      if (transport.progress() > 0 || done())
-        transport.cancel_wait();
-      else
-        transport.wait(left);
-    }
-    return true;
-  }
-};
-std::vector<WorldKind> kinds_in_real_time() {
-  std::vector<WorldKind> kinds = kKinds;
-  std::erase_if(kinds, [](const WorldKind& kind) { return !kind.make(1)->real_time(); });
-  return kinds;
-}
-INSTANTIATE_TEST_SUITE_P(Transports, TransportWaiting, testing::ValuesIn(kinds_in_real_time()),
-                         [](const auto& kind) { return kind.param.name; });
-
-TEST_P(TransportWaiting, WakesForAMessageAndForRoom) {
-  World& world = make(2);
-  std::thread other([&] {
-    InFlow& receiver = in(0, 1, flow(1));
-    OutFlow& back = out(1, 0, flow(1));
-    for (std::uint64_t i = 0; i < 4; ++i) {
-      std::this_thread::sleep_for(20ms);
-      EXPECT_TRUE(wait_until(world.transport(1), 20s, [&] { return receiver.ready(); }));
-      receiver.release();
-      commit_message(back, 1, i, 10);
-      world.transport(1).progress();
-    }
-    EXPECT_TRUE(wait_until(world.transport(1), 20s, [&] { return back.released() == back.committed(); }));
-  });
-  OutFlow& sender = out(0, 1, flow(1));
-  InFlow& receiver = in(1, 0, flow(1));
-  for (std::uint64_t i = 0; i < 4; ++i) {
-    commit_message(sender, 1, i, 10);
-    EXPECT_TRUE(wait_until(world.transport(0), 20s, [&] { return receiver.ready(); }));
-    EXPECT_TRUE(holds_message(receiver, 1, i, 10));
-    receiver.release();
-  }
-  EXPECT_TRUE(wait_until(world.transport(0), 20s, [&] { return sender.released() == sender.committed(); }));
-  wait_until(world.transport(0), 1s, [&] { return false; });  // serves its credits until the other has them
-  other.join();
-}
-
-TEST_P(TransportWaiting, MissesNoMessageInManySleeps) {
-  constexpr std::uint64_t kRounds = 3000;
-  World& world = make(2);
-  const auto ping = [&](Rank rank) {
-    OutFlow& sender = out(rank, 1 - rank, flow(1));
-    InFlow& receiver = in(1 - rank, rank, flow(1));
-    for (std::uint64_t i = 0; i < kRounds; ++i) {
-      if (rank == 0) commit_message(sender, 1, i, 16);
-      if (!wait_until(world.transport(rank), 20s, [&] { return receiver.ready(); })) {
-        ADD_FAILURE() << "rank " << rank << " slept through message " << i;
-        return;
-      }
-      EXPECT_TRUE(holds_message(receiver, 1, i, 16));
-      receiver.release();
-      EXPECT_TRUE(wait_until(world.transport(rank), 20s, [&] { return sender.room() > 0; }));
-      if (rank == 1) commit_message(sender, 1, i, 16);
-    }
-    world.transport(rank).progress();
-  };
-  const auto begin = std::chrono::steady_clock::now();
-  std::thread other(ping, 1);
-  ping(0);
-  other.join();
-  const auto each = (std::chrono::steady_clock::now() - begin) / (2 * kRounds);
-  RecordProperty("nanoseconds_per_wake", std::to_string(std::chrono::nanoseconds(each).count()));
-  EXPECT_LT(each, 5ms);
-}
-
-TEST_P(TransportWaiting, WakesWhenAnotherThreadSaysSo) {
-  World& world = make(2);
-  Transport& transport = world.transport(0);
-  in(1, 0, flow(1));
-  world.settle();
-  std::atomic<int> asked{0};
-  std::thread other([&] {
-    for (int i = 0; i < 200; ++i) {
-      while (asked.load() == i) std::this_thread::yield();
-      transport.wake();
-    }
-  });
-  int woken = 0;
-  const auto begin = std::chrono::steady_clock::now();
-  for (; woken < 200 && std::chrono::steady_clock::now() - begin < 20s; ++woken) {
-    asked.store(woken + 1);
-    transport.prepare_wait();
-    if (transport.progress() > 0)
-      transport.cancel_wait();
-    else
-      transport.wait(20s);
-  }
-  EXPECT_EQ(woken, 200);
-  asked.store(200);
-  other.join();
-}
-
-TEST_P(TransportWaiting, ReturnsAtItsDeadline) {
-  World& world = make(2);
-  in(1, 0, flow(1));
-  world.settle();
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(wait_until(world.transport(0), 30ms, [] { return false; }));
-  const auto took = std::chrono::steady_clock::now() - begin;
-  EXPECT_GE(took, 30ms);
-  EXPECT_LT(took, 5s);
-}
-
-TEST_P(TransportWaiting, WakesTogetherWithAnotherTransport) {
-  World& world = make(2);
-  const std::unique_ptr<World> idle = GetParam().make(1);
-  OutFlow& sender = out(0, 1, flow(1));
-  InFlow& receiver = in(0, 1, flow(1));
-  world.settle();
-  std::thread other([&] {
-    std::this_thread::sleep_for(20ms);
-    commit_message(sender, 1, 0, 10);
-    world.transport(0).progress();
-  });
-  const auto begin = std::chrono::steady_clock::now();
-  Transport* const both[] = {&world.transport(1), &idle->transport(0)};
-  int sleeps = 0;
-  while (!receiver.ready() && std::chrono::steady_clock::now() - begin < 20s) {
-    for (Transport* each : both) each->prepare_wait();
-    std::size_t moved = 0;
-    for (Transport* each : both) moved += each->progress();
-    if (moved == 0 && !receiver.ready()) {
-      wait_any(both, 20s);
-      ++sleeps;
-    } else {
-      for (Transport* each : both) each->cancel_wait();
-    }
-  }
-  other.join();
-  ASSERT_TRUE(receiver.ready());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
-  EXPECT_LE(sleeps, 10);  // it slept, it did not spin
-}
-
-TEST_P(TransportWaiting, TellsASleeperThatItsPeerIsGone) {
-  World& world = make(2);
-  in(1, 0, flow(1));
-  in(0, 1, flow(1));
-  world.settle();
-  std::thread other([&] {
-    std::this_thread::sleep_for(20ms);
-    world.drop(1);
-  });
-  EXPECT_TRUE(wait_until(world.transport(0), 20s, [&] { return !world.transport(0).peer_status(1).ok(); }));
-  other.join();
-}
-
-// ---- the checks themselves, on what they must catch
-
-TEST(ConformanceBroken, SeesAnotherMessageSizeOrByte) {
-  const auto world = test::make_loop_world(2);
-  OutFlow& sender = **world->transport(0).open_out(1, flow(1), kShape);
-  InFlow& receiver = **world->transport(1).open_in(0, flow(1), kShape);
-  commit_message(sender, 1, 0, 100);
-  ASSERT_TRUE(world->until([&] { return receiver.ready(); }));
-  EXPECT_TRUE(holds_message(receiver, 1, 0, 100));
-  EXPECT_FALSE(holds_message(receiver, 1, 1, 100)) << "another number";
-  EXPECT_FALSE(holds_message(receiver, 2, 0, 100)) << "another flow";
-  EXPECT_FALSE(holds_message(receiver, 1, 0, 99)) << "another size";
-  receiver.ring().slot(0)[99] ^= std::byte{1};
-  EXPECT_FALSE(holds_message(receiver, 1, 0, 100)) << "one bit";
-}
-
-TEST(ConformanceBroken, SeesASleeperThatNobodyWakes) {
-  const auto world = test::make_shm_world(2);
-  OutFlow& sender = **world->transport(0).open_out(1, flow(1), kShape);
-  InFlow& receiver = **world->transport(1).open_in(0, flow(1), kShape);
-  world->settle();
-  sender.bind(sender.ring(), {}, nullptr, 0);  // a bell that does not ring
-  std::thread other([&] {
-    std::this_thread::sleep_for(20ms);
-    commit_message(sender, 1, 0, 10);
-  });
-  const auto begin = std::chrono::steady_clock::now();
-  TransportWaiting::wait_until(world->transport(1), 400ms, [&] { return receiver.ready(); });
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, 390ms);
-  other.join();
-}
-
-}  // namespace sluice
+}  // namespace sluice::test

@@ -47,7 +47,8 @@ class StreamRanks final : public World {
 
   StreamRanks(int ranks, StreamPair (*pair)(), const MakeTransport& make) : pair_(pair) {
     for (Rank rank = 0; rank < ranks; ++rank) dialers_.push_back(std::make_unique<PairDialer>(*this, rank));
-    for (Rank rank = 0; rank < ranks; ++rank) transports_.push_back(make(rank, ranks, *dialers_[static_cast<std::size_t>(rank)]));
+    for (Rank rank = 0; rank < ranks; ++rank)
+      transports_.push_back(make(rank, ranks, *dialers_[static_cast<std::size_t>(rank)]));
   }
   int ranks() const override { return static_cast<int>(transports_.size()); }
   Transport& transport(Rank rank) override { return *transports_[static_cast<std::size_t>(rank)]; }
@@ -107,18 +108,29 @@ void World::settle() {
   }
 }
 
+const std::vector<WorldKind>& world_kinds() {
+  static const std::vector<WorldKind> kinds{
+      {"loop", make_loop_world},
+      {"shm", make_shm_world},
+      {"tcp", make_tcp_world},
+  };
+  return kinds;
+}
+
 std::unique_ptr<World> make_loop_world(int ranks) { return std::make_unique<LoopRanks>(ranks); }
 
 std::unique_ptr<World> make_shm_world(int ranks) {
-  return std::make_unique<StreamRanks>(ranks, unix_pair, [](Rank rank, int of, Dialer& dialer) -> std::unique_ptr<Transport> {
-    return *ShmTransport::make(rank, of, with_arena("64M"), dialer);
-  });
+  return std::make_unique<StreamRanks>(ranks, unix_pair,
+                                       [](Rank rank, int of, Dialer& dialer) -> std::unique_ptr<Transport> {
+                                         return *ShmTransport::make(rank, of, with_arena("64M"), dialer);
+                                       });
 }
 
 std::unique_ptr<World> make_tcp_world(int ranks) {
-  return std::make_unique<StreamRanks>(ranks, tcp_pair, [](Rank rank, int of, Dialer& dialer) -> std::unique_ptr<Transport> {
-    return *TcpTransport::make(rank, of, with_arena("64M"), dialer);
-  });
+  return std::make_unique<StreamRanks>(ranks, tcp_pair,
+                                       [](Rank rank, int of, Dialer& dialer) -> std::unique_ptr<Transport> {
+                                         return *TcpTransport::make(rank, of, with_arena("64M"), dialer);
+                                       });
 }
 
 Config with_arena(std::string bytes) {
@@ -141,7 +153,8 @@ StreamPair tcp_pair() {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  SLUICE_ASSERT(::bind(listener.get(), generic, length) == 0 && ::listen(listener.get(), 1) == 0, "listening on 127.0.0.1");
+  SLUICE_ASSERT(::bind(listener.get(), generic, length) == 0 && ::listen(listener.get(), 1) == 0,
+                "listening on 127.0.0.1");
   SLUICE_ASSERT(::getsockname(listener.get(), generic, &length) == 0, "getsockname");
   StreamPair pair;
   pair.a.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -37,6 +37,9 @@ struct WorldKind {
 };
 inline void PrintTo(const WorldKind& kind, std::ostream* out) { *out << kind.name; }
 
+// Every transport: a new one is one line here.
+const std::vector<WorldKind>& world_kinds();
+
 std::unique_ptr<World> make_loop_world(int ranks);
 std::unique_ptr<World> make_shm_world(int ranks);
 std::unique_ptr<World> make_tcp_world(int ranks);

@@ -25,7 +25,8 @@ bool fits(const std::vector<bool>& used, std::size_t bytes, std::size_t alignmen
   const std::size_t want = grains(bytes);
   const std::size_t step = std::max<std::size_t>(1, alignment / kGrain);
   for (std::size_t begin = 0; begin + want <= used.size(); begin += step)
-    if (std::none_of(used.begin() + static_cast<long>(begin), used.begin() + static_cast<long>(begin + want), [](bool u) { return u; }))
+    if (std::none_of(used.begin() + static_cast<long>(begin), used.begin() + static_cast<long>(begin + want),
+                     [](bool u) { return u; }))
       return true;
   return false;
 }

@@ -31,10 +31,10 @@ struct LoopWorld::Flow {
   RingMemory in_ring;
   bool out_closed = false;
   bool in_closed = false;
-  std::uint64_t sent = 0;       // messages put under way
+  std::uint64_t sent = 0;  // messages put under way
   std::uint64_t delivered = 0;
-  std::uint64_t returned = 0;   // released count put under way
-  Nanoseconds message_due{0};   // when the last one arrives: the next can't before
+  std::uint64_t returned = 0;  // released count put under way
+  Nanoseconds message_due{0};  // when the last one arrives: the next can't before
   Nanoseconds credit_due{0};
 
   bool moves() const { return out_ring && in_ring && !out_closed && !in_closed; }
@@ -42,7 +42,8 @@ struct LoopWorld::Flow {
 
 class LoopWorld::Endpoint final : public Transport {
  public:
-  Endpoint(LoopWorld& world, Rank rank, int ranks) : world_(world), rank_(rank), peers_(static_cast<std::size_t>(ranks)) {
+  Endpoint(LoopWorld& world, Rank rank, int ranks)
+      : world_(world), rank_(rank), peers_(static_cast<std::size_t>(ranks)) {
     if (world_.options_.windows) reserve_arena();
   }
 
@@ -190,13 +191,15 @@ class LoopWorld::Endpoint final : public Transport {
     for (Flow* flow : out_flows_) {
       if (!flow->moves() || lost(flow->key.to)) continue;
       for (; flow->sent < flow->out.committed(); ++flow->sent, ++moved)
-        flow->message_due = world_.schedule(flow->key.to, {.kind = Kind::message, .from = rank_, .flow = flow}, flow->message_due);
+        flow->message_due =
+            world_.schedule(flow->key.to, {.kind = Kind::message, .from = rank_, .flow = flow}, flow->message_due);
     }
     for (Flow* flow : in_flows_) {
       if (!flow->moves() || flow->returned == flow->in.released() || lost(flow->key.from)) continue;
       flow->returned = flow->in.released();
       flow->credit_due = world_.schedule(
-          flow->key.from, {.kind = Kind::credit, .from = rank_, .flow = flow, .released = flow->returned}, flow->credit_due);
+          flow->key.from, {.kind = Kind::credit, .from = rank_, .flow = flow, .released = flow->returned},
+          flow->credit_due);
       ++moved;
     }
     return moved;
@@ -214,7 +217,8 @@ class LoopWorld::Endpoint final : public Transport {
     const Ring& from = flow.out_ring.ring();
     const Ring& to = flow.in_ring.ring();
     SlotHeader header = from.header(message);
-    if (!header.described()) std::memcpy(to.slot(message), from.slot(message), std::min(header.bytes, to.shape().slot_bytes));
+    if (!header.described())
+      std::memcpy(to.slot(message), from.slot(message), std::min(header.bytes, to.shape().slot_bytes));
     if (world_.corrupt_.erase({event.from, rank_}) != 0) header.digest = ~header.digest;
     to.header(message) = header;
     to.control().tail.store(flow.delivered, std::memory_order_release);
@@ -283,7 +287,8 @@ void LoopWorld::kill(Rank rank) {
       if (first) entry->second = rng_.chance(0.5);
       return !entry->second;
     });
-    const Nanoseconds after(static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(kLossDelayMax.count()) + 1)));
+    const Nanoseconds after(
+        static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(kLossDelayMax.count()) + 1)));
     lose(peer, rank, after, {Code::peer_lost, between(peer, rank) + " died"});
   }
 }
@@ -355,7 +360,8 @@ void LoopWorld::note(const Event& event, std::uint64_t number) {
   trace_ = mix64(trace_ ^ static_cast<std::uint64_t>(clock_.now().count()));
   trace_ = mix64(trace_ ^ (number << 8) ^ static_cast<std::uint64_t>(event.kind));
   trace_ = mix64(trace_ ^ static_cast<std::uint64_t>(event.from));
-  if (event.flow != nullptr) trace_ = mix64(trace_ ^ event.flow->key.id.communicator ^ (std::uint64_t{event.flow->key.id.channel} << 32));
+  if (event.flow != nullptr)
+    trace_ = mix64(trace_ ^ event.flow->key.id.communicator ^ (std::uint64_t{event.flow->key.id.channel} << 32));
 }
 
 }  // namespace sluice

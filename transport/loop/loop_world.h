@@ -1,13 +1,15 @@
 // The loop transport: all ranks in one thread, virtual time, seeded delays, and faults on demand.
 //
-//   Time     a message, or a released count on its way back, is under way for a seeded delay. Nothing moves by itself: a
-//            rank's progress() takes what is due at its end, advance() and wait() move the clock.
+//   Time     a message, or a released count on its way back, is under way for a seeded delay. Nothing moves by itself:
+//            a rank's progress() takes what is due at its end, advance() and wait() move the clock.
 //   Order    kept within a flow; flows overtake each other as the seed says.
 //   Replay   the same seed and the same calls give the same deliveries at the same times: trace() is equal.
-//   Windows  `windows`: what allocate_window gave is read in place; a message that describes it is delayed like any other.
+//   Windows  `windows`: what allocate_window gave is read in place; a message that describes it is delayed like any
+//            other.
 //   Threads  one, with all its ranks, the faults and the clock.
 //
-// A flow's messages start only when both halves are open, and are copied from the sender's ring to the receiver's when due.
+// A flow's messages start only when both halves are open, and are copied from the sender's ring to the receiver's when
+// due.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +53,8 @@ class LoopWorld {
   // A digest of everything that was delivered so far, and when.
   std::uint64_t trace() const { return trace_; }
 
-  // The rank's traffic stops: nothing more leaves it, and of each flow what is under way arrives or is lost as the seed says.
-  // Its peers' peer_status becomes peer_lost after a seeded delay of at most 1 s.
+  // The rank's traffic stops: nothing more leaves it, and of each flow what is under way arrives or is lost as the seed
+  // says. Its peers' peer_status becomes peer_lost after a seeded delay of at most 1 s.
   void kill(Rank rank);
   // Nothing from it or to it moves any more, but it is not dead: no peer_status tells.
   void stall(Rank rank);

@@ -46,16 +46,18 @@ Result<UniqueFd> make_memory(std::size_t bytes) {
 }
 
 bool same_file(int a, int b) {
-  struct stat of_a{};
-  struct stat of_b{};
+  struct stat of_a {};
+  struct stat of_b {};
   return ::fstat(a, &of_a) == 0 && ::fstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
 Status check_memory(int memory, std::size_t bytes) {
-  struct stat file{};
-  if (::fstat(memory, &file) != 0 || !S_ISREG(file.st_mode)) return {Code::refused, "the arena's descriptor is not memory"};
+  struct stat file {};
+  if (::fstat(memory, &file) != 0 || !S_ISREG(file.st_mode))
+    return {Code::refused, "the arena's descriptor is not memory"};
   if (static_cast<std::size_t>(file.st_size) != bytes)
-    return {Code::refused, "an arena of " + std::to_string(file.st_size) + " bytes was announced with " + std::to_string(bytes)};
+    return {Code::refused,
+            "an arena of " + std::to_string(file.st_size) + " bytes was announced with " + std::to_string(bytes)};
   const int seals = ::fcntl(memory, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return {Code::refused, "the arena is not sealed against shrinking"};
   return {};
@@ -65,7 +67,8 @@ Status check_memory(int memory, std::size_t bytes) {
 
 Result<std::shared_ptr<Arena>> Arena::create(std::size_t bytes, int event_fd) {
   ArenaName name{};
-  if (::getrandom(name.data(), sizeof name, 0) != static_cast<ssize_t>(sizeof name)) return system_error("getrandom", errno);
+  if (::getrandom(name.data(), sizeof name, 0) != static_cast<ssize_t>(sizeof name))
+    return system_error("getrandom", errno);
   UniqueFd event(::fcntl(event_fd, F_DUPFD_CLOEXEC, 0));
   if (!event) return system_error("can't duplicate a descriptor", errno);
 
@@ -81,7 +84,8 @@ Result<std::shared_ptr<Arena>> Arena::create(std::size_t bytes, int event_fd) {
       return enter(std::shared_ptr<Arena>(new Arena(name, *std::move(memory), std::move(event), *std::move(mapping))));
     last = mapping.status();
   }
-  if (last.ok()) return Error{Code::out_of_resource, "the limit on file sizes (ulimit -f) leaves no room for a shared arena"};
+  if (last.ok())
+    return Error{Code::out_of_resource, "the limit on file sizes (ulimit -f) leaves no room for a shared arena"};
   return last.error();
 }
 

@@ -1,14 +1,14 @@
-// A rank's arena: one memfd that it and the ranks of its host map. Rings of its outgoing flows, its windows and its doorbell lie
-// in it.
+// A rank's arena: one memfd that it and the ranks of its host map. Rings of its outgoing flows, its windows and its
+// doorbell lie in it.
 //
 //   Sparse    the size is address space; pages are real memory from their first touch.
 //   Trust     sealed against shrinking, so that no peer can make a touch end in SIGBUS; what is allocated where is
 //             known to the owner alone, outside of the arena. A peer can still write nonsense into it: everything read
 //             from it is checked by whoever reads.
-//   Registry  ranks that are threads of one process share one mapping of each arena. Two mappings of one memory would work for the
-//             program, but not for its checkers: to a sanitizer they are different addresses, and it would see neither the
-//             races nor the edges between the two. So this file holds the one mutable global of the room: a table of the
-//             arenas that this process has mapped, by their random names, under a mutex.
+//   Registry  ranks that are threads of one process share one mapping of each arena. Two mappings of one memory would
+//             work for the program, but not for its checkers: to a sanitizer they are different addresses, and it would
+//             see neither the races nor the edges between the two. So this file holds the one mutable global of the
+//             room: a table of the arenas that this process has mapped, by their random names, under a mutex.
 #pragma once
 
 #include <array>
@@ -40,8 +40,8 @@ static_assert(sizeof(ArenaHead) <= kArenaHeadBytes);
 
 class Arena {
  public:
-  // An arena of this rank: `bytes`, or less where address space or file size are limited. `event_fd` wakes the owner; it is
-  // duplicated. Errors: out_of_resource, system.
+  // An arena of this rank: `bytes`, or less where address space or file size are limited. `event_fd` wakes the owner;
+  // it is duplicated. Errors: out_of_resource, system.
   static Result<std::shared_ptr<Arena>> create(std::size_t bytes, int event_fd);
   // A peer's, as it came over the stream. Errors: refused (a descriptor that is not a sealed file of `bytes` bytes),
   // out_of_resource.
@@ -62,7 +62,8 @@ class Arena {
  private:
   Arena(const ArenaName& name, UniqueFd memory, UniqueFd event, Mapping mapping)
       : name_(name), memory_(std::move(memory)), event_(std::move(event)), mapping_(std::move(mapping)) {}
-  static std::shared_ptr<Arena> enter(std::shared_ptr<Arena> made);  // into the registry, unless another thread was first
+  static std::shared_ptr<Arena> enter(
+      std::shared_ptr<Arena> made);  // into the registry, unless another thread was first
 
   ArenaName name_;
   UniqueFd memory_;

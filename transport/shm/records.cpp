@@ -28,9 +28,19 @@ static_assert(sizeof(Wire) == kRecordBytes);
 }  // namespace
 
 RecordBytes encode(const Record& record) {
-  const Wire wire{kMagic, static_cast<std::uint8_t>(record.kind), record.flow.lane, record.flow.channel, 0,
-                  record.flow.communicator, record.offset, record.shape.slots, record.shape.slot_bytes,
-                  {record.arena[0], record.arena[1]}, record.arena_bytes, record.rank, record.ranks};
+  const Wire wire{kMagic,
+                  static_cast<std::uint8_t>(record.kind),
+                  record.flow.lane,
+                  record.flow.channel,
+                  0,
+                  record.flow.communicator,
+                  record.offset,
+                  record.shape.slots,
+                  record.shape.slot_bytes,
+                  {record.arena[0], record.arena[1]},
+                  record.arena_bytes,
+                  record.rank,
+                  record.ranks};
   RecordBytes bytes;
   std::memcpy(bytes.data(), &wire, sizeof wire);
   return bytes;
@@ -42,8 +52,13 @@ Result<Record> decode_record(std::span<const std::byte, kRecordBytes> bytes) {
   if (wire.magic != kMagic) return Error{Code::refused, "a record that is not of this version of Sluice"};
   if (wire.kind > static_cast<std::uint8_t>(RecordKind::close_communicator) || wire.zero != 0)
     return Error{Code::refused, "a record of unknown kind " + std::to_string(wire.kind)};
-  return Record{static_cast<RecordKind>(wire.kind), {wire.communicator, wire.lane, wire.channel},
-                {wire.slots, wire.slot_bytes}, wire.offset, {wire.arena[0], wire.arena[1]}, wire.arena_bytes, wire.rank,
+  return Record{static_cast<RecordKind>(wire.kind),
+                {wire.communicator, wire.lane, wire.channel},
+                {wire.slots, wire.slot_bytes},
+                wire.offset,
+                {wire.arena[0], wire.arena[1]},
+                wire.arena_bytes,
+                wire.rank,
                 wire.ranks};
 }
 

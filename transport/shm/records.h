@@ -20,9 +20,9 @@ inline constexpr std::size_t kRecordBytes = 64;
 using RecordBytes = std::array<std::byte, kRecordBytes>;
 
 enum class RecordKind : std::uint8_t {
-  greeting,             // rank, ranks, arena, arena_bytes
-  open_flow,            // flow, shape, offset: a ring of the sender's arena that the receiver of this may read
-  close_communicator,   // flow.communicator: the sender of this will not touch its rings again
+  greeting,            // rank, ranks, arena, arena_bytes
+  open_flow,           // flow, shape, offset: a ring of the sender's arena that the receiver of this may read
+  close_communicator,  // flow.communicator: the sender of this will not touch its rings again
 };
 
 struct Record {

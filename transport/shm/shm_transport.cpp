@@ -12,12 +12,14 @@
 namespace sluice {
 namespace {
 
-constexpr std::uint32_t kPollEvery = 256;           // calls of progress() between two looks at the sockets, when nobody asks for one
-constexpr std::size_t kFlowsPerLinkMax = 1 << 16;   // that a peer may announce and we not have opened
-constexpr std::size_t kPageAlignedFrom = 1 << 16;   // windows of this size start on a page
-constexpr std::size_t kGiveBackFrom = 1 << 20;      // freed windows of this size return their pages
+constexpr std::uint32_t kPollEvery =
+    256;  // calls of progress() between two looks at the sockets, when nobody asks for one
+constexpr std::size_t kFlowsPerLinkMax = 1 << 16;  // that a peer may announce and we not have opened
+constexpr std::size_t kPageAlignedFrom = 1 << 16;  // windows of this size start on a page
+constexpr std::size_t kGiveBackFrom = 1 << 20;     // freed windows of this size return their pages
 constexpr std::size_t kPage = 4096;
-constexpr Nanoseconds kResendEvery = std::chrono::milliseconds(1);  // how long a sleep may be with records that did not fit the socket
+constexpr Nanoseconds kResendEvery =
+    std::chrono::milliseconds(1);  // how long a sleep may be with records that did not fit the socket
 
 }  // namespace
 
@@ -39,8 +41,8 @@ struct ShmTransport::Link {
   std::shared_ptr<Arena> arena;  // the peer's, from its greeting on; shared with other ranks of this process
   std::map<FlowId, Out> out;
   std::map<FlowId, In> in;
-  std::map<FlowId, Record> announced;     // by the peer, every one that we know of
-  std::set<std::uint64_t> peer_closed;    // communicators that the peer closed before us
+  std::map<FlowId, Record> announced;                          // by the peer, every one that we know of
+  std::set<std::uint64_t> peer_closed;                         // communicators that the peer closed before us
   std::map<std::uint64_t, std::vector<std::size_t>> draining;  // rings of communicators that we closed before the peer
   bool lost = false;
   bool unsent = false;
@@ -77,7 +79,8 @@ Status ShmTransport::check_open(Rank peer, FlowId flow, RingShape shape) const {
   SLUICE_TRY(peers_.status(peer));
   SLUICE_TRY(check_shape(shape));
   if (closed_.contains(flow.communicator))
-    return {Code::invalid_argument, "rank " + std::to_string(rank_) + ": " + describe(flow) + " was closed here, its number can't be used again"};
+    return {Code::invalid_argument, "rank " + std::to_string(rank_) + ": " + describe(flow) +
+                                        " was closed here, its number can't be used again"};
   return {};
 }
 
@@ -100,8 +103,8 @@ Result<OutFlow*> ShmTransport::open_out(Rank peer, FlowId flow, RingShape shape)
   Link& link = link_to(peer);
   if (const auto known = link.out.find(flow); known != link.out.end()) {
     if (known->second.shape == shape) return &known->second.flow;
-    return Error{Code::invalid_argument, "rank " + std::to_string(rank_) + ": " + describe(flow) + " to rank " + std::to_string(peer) +
-                                             " is open with " + describe(known->second.shape)};
+    return Error{Code::invalid_argument, "rank " + std::to_string(rank_) + ": " + describe(flow) + " to rank " +
+                                             std::to_string(peer) + " is open with " + describe(known->second.shape)};
   }
   SLUICE_TRY_ASSIGN(const std::size_t offset, allocate_ring(shape));
   Out& out = link.out[flow];
@@ -118,8 +121,8 @@ Result<InFlow*> ShmTransport::open_in(Rank peer, FlowId flow, RingShape shape) {
   Link& link = link_to(peer);
   if (const auto known = link.in.find(flow); known != link.in.end()) {
     if (known->second.shape == shape) return &known->second.flow;
-    return Error{Code::invalid_argument, "rank " + std::to_string(rank_) + ": " + describe(flow) + " from rank " + std::to_string(peer) +
-                                             " is open with " + describe(known->second.shape)};
+    return Error{Code::invalid_argument, "rank " + std::to_string(rank_) + ": " + describe(flow) + " from rank " +
+                                             std::to_string(peer) + " is open with " + describe(known->second.shape)};
   }
   In& in = link.in[flow];
   in.shape = shape;
@@ -128,7 +131,8 @@ Result<InFlow*> ShmTransport::open_in(Rank peer, FlowId flow, RingShape shape) {
   if (announced->second.shape == shape)
     bind_in(link, in, announced->second.offset);
   else
-    lose(link, {Code::refused, describe(flow) + ": the peer opened it with " + describe(announced->second.shape) + ", we with " + describe(shape)});
+    lose(link, {Code::refused, describe(flow) + ": the peer opened it with " + describe(announced->second.shape) +
+                                   ", we with " + describe(shape)});
   return &in.flow;
 }
 
@@ -136,8 +140,9 @@ Result<std::size_t> ShmTransport::allocate_ring(RingShape shape) {
   const std::size_t bytes = ring_bytes(shape);
   const auto offset = space_.allocate(bytes);
   if (!offset)
-    return Error{Code::out_of_resource, "rank " + std::to_string(rank_) + ": the shared arena of " + format_bytes(arena_->bytes()) +
-                                            " has no room for a ring of " + format_bytes(bytes) +
+    return Error{Code::out_of_resource, "rank " + std::to_string(rank_) + ": the shared arena of " +
+                                            format_bytes(arena_->bytes()) + " has no room for a ring of " +
+                                            format_bytes(bytes) +
                                             "; raise SLUICE_ARENA_BYTES, or use fewer or smaller slots"};
   // Control lines and headers start as zeros; slots are written before they are read.
   std::memset(arena_->data() + *offset, 0, bytes - std::size_t{shape.slots} * shape.slot_bytes);
@@ -152,12 +157,13 @@ void ShmTransport::announce(Link& link, FlowId flow, const Out& out) {
     return send(link);
   }
   link.announced.emplace(flow, record);
-  if (const auto in = link.in.find(flow); in != link.in.end() && in->second.shape == out.shape) bind_in(link, in->second, out.offset);
+  if (const auto in = link.in.find(flow); in != link.in.end() && in->second.shape == out.shape)
+    bind_in(link, in->second, out.offset);
 }
 
 void ShmTransport::bind_in(Link& link, In& in, std::uint64_t offset) {
-  in.flow.bind(Ring(link.arena->data() + offset, in.shape), link.peer == rank_ ? Bell{} : link.arena->bell(), link.arena->data(),
-               link.arena->bytes());
+  in.flow.bind(Ring(link.arena->data() + offset, in.shape), link.peer == rank_ ? Bell{} : link.arena->bell(),
+               link.arena->data(), link.arena->bytes());
 }
 
 void ShmTransport::close_flows(std::uint64_t communicator) {
@@ -209,7 +215,8 @@ std::size_t ShmTransport::take_inbox() {
   for (LinkInbox::Item& item : items) {
     if (!peers_.holds(item.peer) || item.peer == rank_) continue;  // closes the stream
     if (!item.stream) {
-      if (Link* const link = links_[static_cast<std::size_t>(item.peer)].get(); link != nullptr) lose(*link, peers_.status(item.peer));
+      if (Link* const link = links_[static_cast<std::size_t>(item.peer)].get(); link != nullptr)
+        lose(*link, peers_.status(item.peer));
       continue;
     }
     if (peers_.broken(item.peer)) continue;
@@ -220,7 +227,8 @@ std::size_t ShmTransport::take_inbox() {
     }
     link->asked = true;
     if (link->stream) {
-      log(LogLevel::warn, rank_, "a second stream to rank " + std::to_string(item.peer) + " (shm) was offered and closed");
+      log(LogLevel::warn, rank_,
+          "a second stream to rank " + std::to_string(item.peer) + " (shm) was offered and closed");
       continue;
     }
     start(*link, std::move(item.stream));
@@ -231,9 +239,14 @@ std::size_t ShmTransport::take_inbox() {
 void ShmTransport::start(Link& link, UniqueFd stream) {
   link.stream = RecordStream(std::move(stream));
   ++streams_;
-  if (Status added = poller_.add(link.stream.fd(), EPOLLIN | EPOLLRDHUP, static_cast<std::uint64_t>(link.peer)); !added.ok())
+  if (Status added = poller_.add(link.stream.fd(), EPOLLIN | EPOLLRDHUP, static_cast<std::uint64_t>(link.peer));
+      !added.ok())
     return lose(link, added);
-  link.stream.greet({.kind = RecordKind::greeting, .arena = arena_->name(), .arena_bytes = arena_->bytes(), .rank = rank_, .ranks = peers_.ranks()},
+  link.stream.greet({.kind = RecordKind::greeting,
+                     .arena = arena_->name(),
+                     .arena_bytes = arena_->bytes(),
+                     .rank = rank_,
+                     .ranks = peers_.ranks()},
                     {arena_->memory_fd(), arena_->event_fd()});
   send(link);
 }
@@ -270,14 +283,16 @@ Status ShmTransport::take_record(Link& link, const Record& record) {
     case RecordKind::open_flow: return take_announcement(link, record);
     case RecordKind::close_communicator: break;
   }
-  if (link.peer_closed.size() >= kFlowsPerLinkMax) return {Code::refused, "too many communicators closed that are open here"};
+  if (link.peer_closed.size() >= kFlowsPerLinkMax)
+    return {Code::refused, "too many communicators closed that are open here"};
   take_close(link, record.flow.communicator);
   return {};
 }
 
 Status ShmTransport::take_greeting(Link& link, const Record& greeting) {
   if (greeting.rank != link.peer || greeting.ranks != peers_.ranks())
-    return {Code::refused, "the peer says that it is rank " + std::to_string(greeting.rank) + " of " + std::to_string(greeting.ranks)};
+    return {Code::refused,
+            "the peer says that it is rank " + std::to_string(greeting.rank) + " of " + std::to_string(greeting.ranks)};
   auto [memory, event] = link.stream.take_descriptors();
   if (!memory || !event) return {Code::refused, "the greeting came without the descriptors of memory and bell"};
   SLUICE_TRY_ASSIGN(link.arena, Arena::join(greeting.arena, greeting.arena_bytes, std::move(memory), std::move(event)));
@@ -296,12 +311,15 @@ Status ShmTransport::take_announcement(Link& link, const Record& record) {
     send(link);
     return {};
   }
-  if (link.announced.size() >= kFlowsPerLinkMax) return {Code::refused, "more than " + std::to_string(kFlowsPerLinkMax) + " flows announced"};
-  if (!link.announced.emplace(record.flow, record).second) return {Code::refused, describe(record.flow) + " was announced twice"};
+  if (link.announced.size() >= kFlowsPerLinkMax)
+    return {Code::refused, "more than " + std::to_string(kFlowsPerLinkMax) + " flows announced"};
+  if (!link.announced.emplace(record.flow, record).second)
+    return {Code::refused, describe(record.flow) + " was announced twice"};
   const auto in = link.in.find(record.flow);
   if (in == link.in.end()) return {};
   if (in->second.shape != record.shape)
-    return {Code::refused, describe(record.flow) + ": the peer opened it with " + describe(record.shape) + ", we with " + describe(in->second.shape)};
+    return {Code::refused, describe(record.flow) + ": the peer opened it with " + describe(record.shape) +
+                               ", we with " + describe(in->second.shape)};
   bind_in(link, in->second, record.offset);
   return {};
 }

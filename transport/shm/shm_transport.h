@@ -1,11 +1,11 @@
 // The shared-memory transport: ranks of one host, processes or threads, read each other's slots and windows in place.
 //
-//   Memory   one sparse arena per rank (arena.h), passed over the authenticated Unix stream as a descriptor: nothing of it
-//            is in a file system, so a small /dev/shm does not matter. A flow's ring lies in its sender's arena.
-//   Cost     a message is written once and read in place; progress() of a rank that has nothing to do is two loads, and one
-//            epoll_wait in kPollEvery calls, which notices peers that are gone.
-//   Closing  a ring's memory is used again only when both ends closed its communicator, and never when the link is lost: the
-//            receiver may write its released count until then.
+//   Memory   one sparse arena per rank (arena.h), passed over the authenticated Unix stream as a descriptor: nothing of
+//            it is in a file system, so a small /dev/shm does not matter. A flow's ring lies in its sender's arena.
+//   Cost     a message is written once and read in place; progress() of a rank that has nothing to do is two loads, and
+//            one epoll_wait in kPollEvery calls, which notices peers that are gone.
+//   Closing  a ring's memory is used again only when both ends closed its communicator, and never when the link is
+//            lost: the receiver may write its released count until then.
 //   Trust    peers proved the secret, but every number they say (places, shapes, sizes, offsets) is checked before use.
 //   Limits   Linux 5.x (memfd, SCM_RIGHTS); ranks must share a kernel.
 #pragma once
@@ -30,8 +30,8 @@ namespace sluice {
 
 class ShmTransport final : public Transport {
  public:
-  // Of world rank `rank` of `ranks`. `dialer` is borrowed; Setting::arena_bytes is read during the call. Errors: out_of_resource,
-  // system.
+  // Of world rank `rank` of `ranks`. `dialer` is borrowed; Setting::arena_bytes is read during the call. Errors:
+  // out_of_resource, system.
   static Result<std::unique_ptr<ShmTransport>> make(Rank rank, int ranks, const Config& config, Dialer& dialer);
   ~ShmTransport() override;
 

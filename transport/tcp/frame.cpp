@@ -19,7 +19,8 @@ void put(FrameBytes& bytes, std::size_t at, T value) {
 template <typename T>
 T get(std::span<const std::byte, kFrameBytes> bytes, std::size_t at) {
   T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value | static_cast<T>(static_cast<T>(bytes[at + i]) << (8 * i)));
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    value = static_cast<T>(value | static_cast<T>(static_cast<T>(bytes[at + i]) << (8 * i)));
   return value;
 }
 
@@ -32,9 +33,18 @@ FrameBytes encode(const Frame& frame) {
   std::uint32_t first = 0;
   std::uint32_t second = 0;
   switch (frame.kind) {
-    case FrameKind::greeting: first = frame.rank; second = frame.ranks; break;
-    case FrameKind::open: first = frame.shape.slots; second = frame.shape.slot_bytes; break;
-    case FrameKind::message: first = frame.digest; second = frame.bytes; break;
+    case FrameKind::greeting:
+      first = frame.rank;
+      second = frame.ranks;
+      break;
+    case FrameKind::open:
+      first = frame.shape.slots;
+      second = frame.shape.slot_bytes;
+      break;
+    case FrameKind::message:
+      first = frame.digest;
+      second = frame.bytes;
+      break;
     case FrameKind::credit: break;
   }
   FrameBytes bytes{};
@@ -72,7 +82,8 @@ Result<Frame> decode_frame(std::span<const std::byte, kFrameBytes> bytes) {
     case FrameKind::message:
       frame.digest = first;
       frame.bytes = second;
-      if (frame.bytes > kSlotBytesMax) return refusal("a payload of " + std::to_string(frame.bytes) + " bytes, more than any slot");
+      if (frame.bytes > kSlotBytesMax)
+        return refusal("a payload of " + std::to_string(frame.bytes) + " bytes, more than any slot");
       break;
     case FrameKind::credit: break;
   }
@@ -116,7 +127,8 @@ Result<FrameDecoder::Event> FrameDecoder::next() {
     return Event::payload;
   }
   if (end_ - begin_ < kFrameBytes) return Event::nothing;
-  SLUICE_TRY_ASSIGN(frame_, decode_frame(std::span<const std::byte, kFrameBytes>(staging_.get() + begin_, kFrameBytes)));
+  SLUICE_TRY_ASSIGN(frame_,
+                    decode_frame(std::span<const std::byte, kFrameBytes>(staging_.get() + begin_, kFrameBytes)));
   begin_ += kFrameBytes;
   if (frame_.kind == FrameKind::message) {
     in_payload_ = true;

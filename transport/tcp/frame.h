@@ -31,13 +31,13 @@ enum class FrameKind : std::uint8_t { greeting, open, message, credit };
 
 struct Frame {
   FrameKind kind = FrameKind::greeting;
-  FlowId flow{};                // all but greeting
-  std::uint64_t number = 0;     // message, credit
-  std::uint32_t digest = 0;     // message
-  std::uint32_t bytes = 0;      // message: of the payload
-  RingShape shape{0, 0};        // open: passed check_shape
-  std::uint32_t rank = 0;       // greeting
-  std::uint32_t ranks = 0;      // greeting
+  FlowId flow{};             // all but greeting
+  std::uint64_t number = 0;  // message, credit
+  std::uint32_t digest = 0;  // message
+  std::uint32_t bytes = 0;   // message: of the payload
+  RingShape shape{0, 0};     // open: passed check_shape
+  std::uint32_t rank = 0;    // greeting
+  std::uint32_t ranks = 0;   // greeting
   bool operator==(const Frame&) const = default;
 };
 
@@ -62,8 +62,8 @@ class FrameDecoder {
   // Errors: refused; then the stream can't be read on.
   Result<Event> next();
   const Frame& frame() const { return frame_; }
-  // frame().bytes bytes at `to`, which stays until the payload event; nullptr: thrown away. May be called again before the
-  // payload is whole, for the part not read yet.
+  // frame().bytes bytes at `to`, which stays until the payload event; nullptr: thrown away. May be called again before
+  // the payload is whole, for the part not read yet.
   void place_payload(std::byte* to) { payload_ = to; }
 
  private:
@@ -74,8 +74,8 @@ class FrameDecoder {
   bool in_payload_ = false;
   std::byte* payload_ = nullptr;  // of the whole payload
   std::size_t payload_done_ = 0;
-  // Bytes read but not cut yet: headers and small payloads. After large payloads only a header is read ahead, so that the
-  // next large one isn't copied.
+  // Bytes read but not cut yet: headers and small payloads. After large payloads only a header is read ahead, so that
+  // the next large one isn't copied.
   std::unique_ptr<std::byte[]> staging_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

@@ -13,7 +13,8 @@ void SendBatch::add(const Frame& frame, std::span<const std::byte> payload) {
   parts_[count_++] = {headers_[frames_].data(), kFrameBytes};
   ++frames_;
   bytes_ += kFrameBytes + payload.size();
-  if (!payload.empty()) parts_[count_++] = {const_cast<std::byte*>(payload.data()), payload.size()};  // sendmsg only reads
+  if (!payload.empty())
+    parts_[count_++] = {const_cast<std::byte*>(payload.data()), payload.size()};  // sendmsg only reads
 }
 
 Result<bool> SendBatch::send(int fd) {

@@ -1,4 +1,5 @@
-// Frames on their way into a socket: gathered for one sendmsg(), and the rest of it kept when the socket took only a part.
+// Frames on their way into a socket: gathered for one sendmsg(), and the rest of it kept when the socket took only a
+// part.
 //
 //   Memory   payloads are borrowed until they are sent: own_rest() copies what is left when their memory has to go.
 //   Threads  one at a time.

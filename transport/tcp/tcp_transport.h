@@ -1,28 +1,30 @@
 // The TCP transport: ranks of different hosts (or of one, where they share no memory).
 //
 //   Links    one connection per peer, for all flows in both directions (frame.h).
-//   Credits  the receiver's `open` grants a flow's slots, its `credit` frames return them: nothing is sent that the receiver
-//            has no slot for, so every payload is read straight into its slot, and an enemy can make us hold nothing.
-//            Counts are returned at half a ring, with data that goes the same way, or when there is nothing else to do.
+//   Credits  the receiver's `open` grants a flow's slots, its `credit` frames return them: nothing is sent that the
+//            receiver has no slot for, so every payload is read straight into its slot, and an enemy can make us hold
+//            nothing. Counts are returned at half a ring, with data that goes the same way, or when there is nothing
+//            else to do.
 //   Lanes    the most urgent lane's messages go into the socket first, the flows of one lane in turn. What the kernel
 //            holds is not reordered; it is kept short (kUnsentInKernel).
-//   Cost     one sendmsg for up to 64 messages, one readv for a large one or many small ones; progress() with nothing to do is
-//            one epoll_wait, or none while no link exists.
-//   Trust    peers proved the secret; a frame that breaks the protocol closes its link with a logged reason (refused) and
-//            disturbs nobody else.
+//   Cost     one sendmsg for up to 64 messages, one readv for a large one or many small ones; progress() with nothing
+//            to do is one epoll_wait, or none while no link exists.
+//   Trust    peers proved the secret; a frame that breaks the protocol closes its link with a logged reason (refused)
+//            and disturbs nobody else.
 //   Limits   rings of all flows together within Setting::arena_bytes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <set>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "base/config.h"
 #include "transport/peer_table.h"
 #include "transport/poller.h"
 #include "transport/sleeper.h"
+#include "transport/tcp/tcp_link.h"
 #include "transport/transport.h"
 
 namespace sluice {
@@ -31,7 +33,6 @@ class TcpTransport final : public Transport {
  public:
   // Of world rank `rank` of `ranks`. `dialer` is borrowed; `config` is read during the call. Errors: system.
   static Result<std::unique_ptr<TcpTransport>> make(Rank rank, int ranks, const Config& config, Dialer& dialer);
-  ~TcpTransport() override;
 
   LinkClass link_class() const override { return LinkClass::tcp; }
   Capabilities capabilities(Rank peer) const override;
@@ -51,33 +52,16 @@ class TcpTransport final : public Transport {
   void free_window(void*) override {}
 
  private:
-  struct Link;
-  struct Out;
-  struct In;
-
   TcpTransport(Rank rank, int ranks, std::size_t budget, Dialer& dialer, Poller poller);
 
-  Status check_open(Rank peer, FlowId flow, RingShape shape) const;
-  Link& link_to(Rank peer);
-  void close_flows_of(Link& link, std::uint64_t communicator);
-
+  Status check_open(Rank peer, const FlowId& flow, RingShape shape) const;
+  TcpLink& link_to(Rank peer);
+  TcpLink& link_for(Rank peer);  // without asking the Dialer
   std::size_t take_inbox();
-  void start(Link& link, UniqueFd stream);
+  void start(TcpLink& link, UniqueFd stream);
   std::size_t take_events(std::span<const epoll_event> events);
-
-  std::size_t receive(Link& link);
-  Result<std::size_t> take_frames(Link& link);
-  Status take_header(Link& link);
-  Status take_open(Link& link);
-  Status take_message(Link& link);
-  Status take_credit(Link& link);
-
-  std::size_t send(Link& link, bool all_credits);
-  std::size_t fill_batch(Link& link, bool all_credits);
-  std::size_t add_credits(Link& link, bool all);
-  std::size_t add_messages(Link& link);
-  Status add_message(Link& link, Out& out);
-  void lose(Link& link, const Status& why);
+  std::size_t moved_or_lost(TcpLink& link, const Result<std::size_t>& moved);
+  void lose(TcpLink& link, const Status& why);
 
   Rank rank_;
   Dialer& dialer_;
@@ -86,10 +70,10 @@ class TcpTransport final : public Transport {
   Poller poller_;
   Doorbell door_{};
   Sleeper sleeper_;
-  std::vector<std::unique_ptr<Link>> links_;  // by peer; nullptr: none yet. The one to itself has no stream
-  std::vector<Link*> live_;                   // those with a stream
-  std::set<std::uint64_t> closed_;            // communicators, never opened again
-  std::size_t budget_;                        // bytes of rings that may still be made
+  std::set<std::uint64_t> closed_;               // communicators, never opened again
+  std::vector<std::unique_ptr<TcpLink>> links_;  // by peer; nullptr: none yet. The one to itself has no stream
+  std::vector<TcpLink*> live_;                   // those with a stream
+  std::size_t budget_;                           // bytes of rings that may still be made
   std::uint32_t idle_calls_ = 0;
 };
 

@@ -37,7 +37,8 @@ Seen run_three_flows(std::uint64_t seed, std::uint32_t messages) {
   Seen seen;
   while (seen.order.size() < 3 * messages) {
     for (OutFlow* flow : out)
-      while (flow->committed() < messages && flow->room() > 0) commit_number(*flow, static_cast<std::uint32_t>(flow->committed()));
+      while (flow->committed() < messages && flow->room() > 0)
+        commit_number(*flow, static_cast<std::uint32_t>(flow->committed()));
     world.transport(0).progress();
     world.transport(1).progress();
     for (int i = 0; i < 3; ++i)
@@ -74,7 +75,8 @@ TEST(LoopWorld, GivesOtherSeedsOtherOrders) {
 TEST(LoopWorld, KeepsTheOrderOfEachFlow) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     std::vector<std::uint32_t> next(3, 0);
-    for (const auto& [flow, number] : run_three_flows(seed, 20).order) EXPECT_EQ(number, next[flow]++) << "seed " << seed;
+    for (const auto& [flow, number] : run_three_flows(seed, 20).order)
+      EXPECT_EQ(number, next[flow]++) << "seed " << seed;
   }
 }
 

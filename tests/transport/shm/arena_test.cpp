@@ -21,7 +21,7 @@ constexpr std::size_t kBytes = std::size_t{4} << 20;
 UniqueFd event(int flags = EFD_CLOEXEC | EFD_NONBLOCK) { return UniqueFd(::eventfd(0, flags)); }
 UniqueFd copy(int fd) { return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 std::size_t pages_in_use(const Arena& arena) {
-  struct stat file{};
+  struct stat file {};
   EXPECT_EQ(::fstat(arena.memory_fd(), &file), 0);
   return static_cast<std::size_t>(file.st_blocks) * 512 / 4096;
 }
@@ -102,7 +102,8 @@ TEST(ArenaRefuses, ABellThatCouldBlockTheRinger) {
 TEST(ArenaRefuses, AnotherMemoryUnderAKnownName) {
   const UniqueFd bell = event();
   const auto arena = *Arena::create(kBytes, bell.get());
-  EXPECT_EQ(Arena::join(arena->name(), kBytes, memory(kBytes, F_SEAL_SHRINK), copy(bell.get())).status().code(), Code::refused);
+  EXPECT_EQ(Arena::join(arena->name(), kBytes, memory(kBytes, F_SEAL_SHRINK), copy(bell.get())).status().code(),
+            Code::refused);
 }
 
 // Makes an arena in a process of its own under a limit; the exit code says what came of it.
@@ -124,7 +125,8 @@ TEST(Arena, IsSmallerWhereFilesAreLimited) {
   EXPECT_EQ(bytes_under_limit(RLIMIT_FSIZE, 4096, std::size_t{64} << 20), 101);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers need more address space than any limit
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // sanitizers need more address space than any limit
 TEST(Arena, IsSmallerWhereAddressSpaceIsLimited) {
   const int mebibytes = bytes_under_limit(RLIMIT_AS, std::size_t{200} << 20, std::size_t{16} << 30);
   EXPECT_TRUE(mebibytes == 64 || mebibytes == 128) << mebibytes;

@@ -1,26 +1,22 @@
-// A live ShmTransport against a peer that is only a stream, an arena and bad intentions; and against other processes.
+// A live ShmTransport against a peer that is only a stream, an arena and bad intentions.
 #include "transport/shm/shm_transport.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/rng.h"
 #include "tests/conformance/worlds.h"
 
 namespace sluice {
@@ -38,7 +34,8 @@ class RawPeer {
   explicit RawPeer(UniqueFd stream) : stream_(std::move(stream)) {}
 
   Record greeting() const {
-    return {.kind = RecordKind::greeting, .arena = arena_->name(), .arena_bytes = arena_->bytes(), .rank = 1, .ranks = 3};
+    return {
+        .kind = RecordKind::greeting, .arena = arena_->name(), .arena_bytes = arena_->bytes(), .rank = 1, .ranks = 3};
   }
   Record announcement(std::uint64_t offset = 8192, RingShape shape = kShape) const {
     return {.kind = RecordKind::open_flow, .flow = kFlow, .shape = shape, .offset = offset};
@@ -134,8 +131,9 @@ TEST_F(ShmAlone, BelievesNoHeaderInThePeersMemory) {
   raw_->send(raw_->announcement());
   Ring ring(raw_->arena().data() + 8192, kShape);
   std::uint64_t message = 0;
-  for (const SlotHeader header : {SlotHeader{1, kShape.slot_bytes + 1, SlotHeader::kNoWindow}, SlotHeader{1, 0xffffffff, SlotHeader::kNoWindow},
-                                  SlotHeader{1, 1, kRawArena}, SlotHeader{1, 64, kRawArena - 63}, SlotHeader{1, 1, SlotHeader::kNoWindow - 1}}) {
+  for (const SlotHeader header :
+       {SlotHeader{1, kShape.slot_bytes + 1, SlotHeader::kNoWindow}, SlotHeader{1, 0xffffffff, SlotHeader::kNoWindow},
+        SlotHeader{1, 1, kRawArena}, SlotHeader{1, 64, kRawArena - 63}, SlotHeader{1, 1, SlotHeader::kNoWindow - 1}}) {
     ring.header(message) = header;
     ring.control().tail.store(++message, std::memory_order_release);
     ASSERT_TRUE(until([&] { return in.ready(); }));
@@ -195,7 +193,8 @@ TEST_P(ShmUnderAttack, LosesThatLinkAlone) {
   GetParam().act(*raw_);
   ASSERT_TRUE(until([&] { return !transport_->peer_status(1).ok(); })) << "not noticed";
   EXPECT_EQ(transport_->peer_status(1).code(), GetParam().code);
-  EXPECT_NE(transport_->peer_status(1).text().find(GetParam().says), std::string::npos) << transport_->peer_status(1).text();
+  EXPECT_NE(transport_->peer_status(1).text().find(GetParam().says), std::string::npos)
+      << transport_->peer_status(1).text();
   EXPECT_NE(transport_->peer_status(1).text().find("rank 1"), std::string::npos);
   while (out.room() > 0) out.commit({.digest = 1, .bytes = 10});
   EXPECT_FALSE(in.ready());
@@ -212,18 +211,52 @@ std::function<void(RawPeer&)> after_greeting(std::function<Record(RawPeer&)> rec
 }
 
 const std::vector<ShmAttack> kAttacks{
-    {"noise", [](RawPeer& peer) { peer.send_bytes(std::vector<std::byte>(640, std::byte{0x5a})); }, Code::refused, "not of this version"},
+    {"noise", [](RawPeer& peer) { peer.send_bytes(std::vector<std::byte>(640, std::byte{0x5a})); }, Code::refused,
+     "not of this version"},
     {"no_greeting", [](RawPeer& peer) { peer.send(peer.announcement()); }, Code::refused, "before the greeting"},
-    {"wrong_rank", [](RawPeer& peer) { Record lie = peer.greeting(); lie.rank = 2; peer.greet(lie); }, Code::refused, "rank 2 of 3"},
-    {"wrong_world", [](RawPeer& peer) { Record lie = peer.greeting(); lie.ranks = 4; peer.greet(lie); }, Code::refused, "rank 1 of 4"},
-    {"no_descriptors", [](RawPeer& peer) { peer.greet(peer.greeting(), {}); }, Code::refused, "without the descriptors"},
-    {"one_descriptor", [](RawPeer& peer) { peer.greet(peer.greeting(), {peer.memory_fd()}); }, Code::refused, "descriptors"},
-    {"many_descriptors", [](RawPeer& peer) { peer.greet(peer.greeting(), std::vector<int>(16, peer.memory_fd())); }, Code::refused, "descriptors"},
-    {"descriptors_twice", [](RawPeer& peer) { peer.greet(peer.greeting()), peer.greet(peer.greeting()); }, Code::refused, ""},
-    {"descriptors_swapped", [](RawPeer& peer) { peer.greet(peer.greeting(), {peer.arena().event_fd(), peer.memory_fd()}); }, Code::refused, ""},
-    {"greeting_twice", [](RawPeer& peer) { peer.greet(peer.greeting()), peer.send(peer.greeting()); }, Code::refused, "second greeting"},
-    {"arena_of_another_size", [](RawPeer& peer) { Record lie = peer.greeting(); lie.arena_bytes *= 2; peer.greet(lie); }, Code::refused, "arena"},
-    {"arena_of_impossible_size", [](RawPeer& peer) { Record lie = peer.greeting(); lie.arena_bytes = ~0ull; peer.greet(lie); }, Code::refused, "can't be"},
+    {"wrong_rank",
+     [](RawPeer& peer) {
+       Record lie = peer.greeting();
+       lie.rank = 2;
+       peer.greet(lie);
+     },
+     Code::refused, "rank 2 of 3"},
+    {"wrong_world",
+     [](RawPeer& peer) {
+       Record lie = peer.greeting();
+       lie.ranks = 4;
+       peer.greet(lie);
+     },
+     Code::refused, "rank 1 of 4"},
+    {"no_descriptors", [](RawPeer& peer) { peer.greet(peer.greeting(), {}); }, Code::refused,
+     "without the descriptors"},
+    {"one_descriptor", [](RawPeer& peer) { peer.greet(peer.greeting(), {peer.memory_fd()}); }, Code::refused,
+     "descriptors"},
+    {"many_descriptors", [](RawPeer& peer) { peer.greet(peer.greeting(), std::vector<int>(16, peer.memory_fd())); },
+     Code::refused, "descriptors"},
+    {"descriptors_twice", [](RawPeer& peer) { peer.greet(peer.greeting()), peer.greet(peer.greeting()); },
+     Code::refused, ""},
+    {"descriptors_swapped",
+     [](RawPeer& peer) {
+       peer.greet(peer.greeting(), {peer.arena().event_fd(), peer.memory_fd()});
+     },
+     Code::refused, ""},
+    {"greeting_twice", [](RawPeer& peer) { peer.greet(peer.greeting()), peer.send(peer.greeting()); }, Code::refused,
+     "second greeting"},
+    {"arena_of_another_size",
+     [](RawPeer& peer) {
+       Record lie = peer.greeting();
+       lie.arena_bytes *= 2;
+       peer.greet(lie);
+     },
+     Code::refused, "arena"},
+    {"arena_of_impossible_size",
+     [](RawPeer& peer) {
+       Record lie = peer.greeting();
+       lie.arena_bytes = ~0ull;
+       peer.greet(lie);
+     },
+     Code::refused, "can't be"},
     {"arena_not_sealed",
      [](RawPeer& peer) {
        const UniqueFd open(::memfd_create("test", MFD_CLOEXEC));
@@ -241,150 +274,38 @@ const std::vector<ShmAttack> kAttacks{
        peer.send_bytes({bytes.begin(), bytes.end()});
      },
      Code::refused, "unknown kind 9"},
-    {"ring_in_the_head", after_greeting([](RawPeer& peer) { return peer.announcement(0); }), Code::refused, "can't lie"},
-    {"ring_not_aligned", after_greeting([](RawPeer& peer) { return peer.announcement(8193); }), Code::refused, "can't lie"},
-    {"ring_behind_the_end", after_greeting([](RawPeer& peer) { return peer.announcement(kRawArena); }), Code::refused, "can't lie"},
-    {"ring_over_the_end", after_greeting([](RawPeer& peer) { return peer.announcement(kRawArena - ring_bytes(kShape) + 64); }), Code::refused, "can't lie"},
-    {"ring_that_wraps", after_greeting([](RawPeer& peer) { return peer.announcement(~std::uint64_t{63}); }), Code::refused, "can't lie"},
-    {"ring_larger_than_the_arena", after_greeting([](RawPeer& peer) { return peer.announcement(8192, {4, 1 << 20}); }), Code::refused, "can't lie"},
-    {"ring_of_impossible_shape", after_greeting([](RawPeer& peer) { return peer.announcement(8192, {0xffffffff, 0xffffffc0}); }), Code::refused, "slots"},
-    {"ring_of_another_shape", after_greeting([](RawPeer& peer) { return peer.announcement(8192, {8, 256}); }), Code::refused, "8 slots of 256"},
-    {"announced_twice", [](RawPeer& peer) { peer.greet(peer.greeting()), peer.send(peer.announcement()), peer.send(peer.announcement()); }, Code::refused, "twice"},
+    {"ring_in_the_head", after_greeting([](RawPeer& peer) { return peer.announcement(0); }), Code::refused,
+     "can't lie"},
+    {"ring_not_aligned", after_greeting([](RawPeer& peer) { return peer.announcement(8193); }), Code::refused,
+     "can't lie"},
+    {"ring_behind_the_end", after_greeting([](RawPeer& peer) { return peer.announcement(kRawArena); }), Code::refused,
+     "can't lie"},
+    {"ring_over_the_end",
+     after_greeting([](RawPeer& peer) { return peer.announcement(kRawArena - ring_bytes(kShape) + 64); }),
+     Code::refused, "can't lie"},
+    {"ring_that_wraps", after_greeting([](RawPeer& peer) { return peer.announcement(~std::uint64_t{63}); }),
+     Code::refused, "can't lie"},
+    {"ring_larger_than_the_arena", after_greeting([](RawPeer& peer) {
+       return peer.announcement(8192, {4, 1 << 20});
+     }),
+     Code::refused, "can't lie"},
+    {"ring_of_impossible_shape", after_greeting([](RawPeer& peer) {
+       return peer.announcement(8192, {0xffffffff, 0xffffffc0});
+     }),
+     Code::refused, "slots"},
+    {"ring_of_another_shape", after_greeting([](RawPeer& peer) {
+       return peer.announcement(8192, {8, 256});
+     }),
+     Code::refused, "8 slots of 256"},
+    {"announced_twice",
+     [](RawPeer& peer) { peer.greet(peer.greeting()), peer.send(peer.announcement()), peer.send(peer.announcement()); },
+     Code::refused, "twice"},
     {"closes_at_once", [](RawPeer& peer) { peer.close(); }, Code::peer_lost, "closed the link"},
-    {"closes_in_a_record", [](RawPeer& peer) { peer.greet(peer.greeting()), peer.send_bytes(std::vector<std::byte>(63)), peer.close(); }, Code::peer_lost, ""},
+    {"closes_in_a_record",
+     [](RawPeer& peer) { peer.greet(peer.greeting()), peer.send_bytes(std::vector<std::byte>(63)), peer.close(); },
+     Code::peer_lost, ""},
 };
-INSTANTIATE_TEST_SUITE_P(Attacks, ShmUnderAttack, testing::ValuesIn(kAttacks), [](const auto& attack) { return attack.param.name; });
-
-TEST(ShmRecords, ComeBackFromTheirBytes) {
-  Rng rng(3);
-  for (int i = 0; i < 1000; ++i) {
-    const Record record{.kind = static_cast<RecordKind>(rng.below(3)),
-                        .flow = {rng.next(), static_cast<std::uint8_t>(rng.next()), static_cast<std::uint8_t>(rng.next())},
-                        .shape = {static_cast<std::uint32_t>(rng.next()), static_cast<std::uint32_t>(rng.next())},
-                        .offset = rng.next(),
-                        .arena = {rng.next(), rng.next()},
-                        .arena_bytes = rng.next(),
-                        .rank = static_cast<std::int32_t>(rng.next()),
-                        .ranks = static_cast<std::int32_t>(rng.next())};
-    EXPECT_EQ(*decode_record(encode(record)), record);
-  }
-}
-
-TEST(ShmRecords, PlaceEveryRingInsideTheArenaOrAreRefused) {
-  Rng rng(4);
-  int inside = 0;
-  for (int i = 0; i < 20000; ++i) {
-    const std::size_t arena = 4096 * (1 + rng.below(64));
-    const Record record{.kind = RecordKind::open_flow,
-                        .shape = {static_cast<std::uint32_t>(rng.below(6)), static_cast<std::uint32_t>(64 * rng.below(64))},
-                        .offset = rng.chance(0.1) ? rng.next() : rng.below(300'000)};
-    const bool good = record.shape.slots > 0 && record.shape.slot_bytes > 0 && record.offset % 64 == 0 && record.offset >= kArenaHeadBytes &&
-                      record.offset < (1 << 30) && record.offset + ring_bytes(record.shape) <= arena;
-    EXPECT_EQ(check_ring_place(record, arena).ok(), good);
-    inside += good ? 1 : 0;
-  }
-  EXPECT_GT(inside, 20);
-}
-
-// ---- other processes
-
-// Runs `body` as rank 1 in a process of its own, over the other end of the stream; the process ends when it returns.
-class OtherProcess {
- public:
-  explicit OtherProcess(const std::function<void(ShmTransport&)>& body) : pair_(test::unix_pair()) {
-    pid_ = ::fork();
-    if (pid_ != 0) {
-      pair_.b.reset();
-      return;
-    }
-    pair_.a.reset();
-    test::SilentDialer dialer;
-    auto transport = *ShmTransport::make(1, 2, test::with_arena("64M"), dialer);
-    transport->adopt(0, std::move(pair_.b));
-    body(*transport);
-    transport.reset();
-    ::_exit(0);
-  }
-  ~OtherProcess() { kill(); }
-  UniqueFd stream() { return std::move(pair_.a); }
-  void kill() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(std::exchange(pid_, 0), nullptr, 0);
-  }
-
- private:
-  test::StreamPair pair_;
-  pid_t pid_ = 0;
-};
-
-bool wait_until(Transport& transport, const std::function<bool()>& done) {
-  for (const auto deadline = std::chrono::steady_clock::now() + 20s; !done();) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    transport.prepare_wait();
-    if (transport.progress() > 0 || done())
-      transport.cancel_wait();
-    else
-      transport.wait(1s);
-  }
-  return true;
-}
-
-// Sends back what comes, then waits for good.
-void echo(ShmTransport& transport) {
-  InFlow& in = **transport.open_in(0, kFlow, kShape);
-  OutFlow& out = **transport.open_out(0, kFlow, kShape);
-  for (;;) {
-    if (!wait_until(transport, [&] { return in.ready() && out.room() > 0; })) return;
-    const SlotHeader header = in.header();
-    std::memcpy(out.reserve(), in.payload(), header.bytes);
-    out.commit({.digest = header.digest, .bytes = header.bytes});
-    in.release();
-  }
-}
-
-TEST(ShmProcesses, SendSleepAndReadEachOthersWindows) {
-  OtherProcess other(echo);
-  test::SilentDialer dialer;
-  auto transport = *ShmTransport::make(0, 2, test::with_arena("64M"), dialer);
-  OutFlow& out = **transport->open_out(1, kFlow, kShape);
-  InFlow& in = **transport->open_in(1, kFlow, kShape);
-  EXPECT_EQ(dialer.wanted, std::vector<Rank>{1});
-  transport->adopt(1, other.stream());
-  auto* const window = static_cast<std::byte*>(transport->allocate_window(1 << 20));
-  for (std::uint32_t i = 0; i < 2000; ++i) {
-    ASSERT_TRUE(wait_until(*transport, [&] { return out.room() > 0; }));
-    if (i % 3 == 0) {  // described: the other process reads it in our window
-      std::byte* const place = window + 64 * (i % 100);
-      std::memcpy(place, &i, sizeof i);
-      out.commit({.digest = i, .bytes = sizeof i, .window_offset = out.window_offset(place, sizeof i)});
-    } else {
-      std::memcpy(out.reserve(), &i, sizeof i);
-      out.commit({.digest = i, .bytes = sizeof i});
-    }
-    ASSERT_TRUE(wait_until(*transport, [&] { return in.ready(); })) << "message " << i;
-    ASSERT_EQ(in.header().digest, i);
-    ASSERT_EQ(std::memcmp(in.payload(), &i, sizeof i), 0) << "message " << i;
-    in.release();
-  }
-}
-
-TEST(ShmProcesses, NoticeAKilledPeerAtOnce) {
-  OtherProcess other(echo);
-  test::SilentDialer dialer;
-  auto transport = *ShmTransport::make(0, 2, test::with_arena("64M"), dialer);
-  OutFlow& out = **transport->open_out(1, kFlow, kShape);
-  InFlow& in = **transport->open_in(1, kFlow, kShape);
-  transport->adopt(1, other.stream());
-  out.commit({.digest = 1, .bytes = 8});
-  ASSERT_TRUE(wait_until(*transport, [&] { return in.ready(); }));
-  other.kill();
-  const auto begin = std::chrono::steady_clock::now();
-  ASSERT_TRUE(wait_until(*transport, [&] { return !transport->peer_status(1).ok(); }));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
-  EXPECT_EQ(transport->peer_status(1).code(), Code::peer_lost);
-  EXPECT_EQ(in.header().digest, 1u);  // what it sent is still there
-  while (out.room() > 0) out.commit({.digest = 1, .bytes = 8});
-}
+INSTANTIATE_TEST_SUITE_P(Attacks, ShmUnderAttack, testing::ValuesIn(kAttacks),
+                         [](const auto& attack) { return attack.param.name; });
 
 }  // namespace sluice

@@ -26,9 +26,13 @@ struct Whole {  // a frame with its payload
 Whole random_frame(Rng& rng, std::uint32_t most) {
   Whole made;
   made.frame.kind = static_cast<FrameKind>(rng.below(4));
-  if (made.frame.kind != FrameKind::greeting) made.frame.flow = {rng.next(), static_cast<std::uint8_t>(rng.next()), static_cast<std::uint8_t>(rng.next())};
-  if (made.frame.kind == FrameKind::greeting) made.frame.rank = static_cast<std::uint32_t>(rng.next()), made.frame.ranks = static_cast<std::uint32_t>(rng.next());
-  if (made.frame.kind == FrameKind::open) made.frame.shape = {static_cast<std::uint32_t>(1 + rng.below(kSlotsMax)), static_cast<std::uint32_t>(64 * (1 + rng.below(1000)))};
+  if (made.frame.kind != FrameKind::greeting)
+    made.frame.flow = {rng.next(), static_cast<std::uint8_t>(rng.next()), static_cast<std::uint8_t>(rng.next())};
+  if (made.frame.kind == FrameKind::greeting)
+    made.frame.rank = static_cast<std::uint32_t>(rng.next()), made.frame.ranks = static_cast<std::uint32_t>(rng.next());
+  if (made.frame.kind == FrameKind::open)
+    made.frame.shape = {static_cast<std::uint32_t>(1 + rng.below(kSlotsMax)),
+                        static_cast<std::uint32_t>(64 * (1 + rng.below(1000)))};
   if (made.frame.kind == FrameKind::credit || made.frame.kind == FrameKind::message) made.frame.number = rng.next();
   if (made.frame.kind == FrameKind::message) {
     made.frame.digest = static_cast<std::uint32_t>(rng.next());
@@ -49,7 +53,8 @@ Bytes wire_of(const std::vector<Whole>& frames) {
   return wire;
 }
 
-// What a decoder makes of `wire`, given to it in pieces of at most piece() bytes. Frames whose payload is not whole are left out.
+// What a decoder makes of `wire`, given to it in pieces of at most piece() bytes. Frames whose payload is not whole are
+// left out.
 class Reader {
  public:
   Status read(const Bytes& wire, const std::function<std::size_t()>& piece) {
@@ -97,10 +102,13 @@ FrameBytes with(FrameBytes bytes, std::size_t at, std::uint8_t value) {
 }  // namespace
 
 TEST(Frame, LiesOnTheWireAsWritten) {
-  const FrameBytes bytes = encode({.kind = FrameKind::message, .flow = {.communicator = 0x1122334455667788, .lane = 2, .channel = 9},
-                                   .number = 0x0102030405060708, .digest = 0xa1a2a3a4, .bytes = 0x00010203});
+  const FrameBytes bytes = encode({.kind = FrameKind::message,
+                                   .flow = {.communicator = 0x1122334455667788, .lane = 2, .channel = 9},
+                                   .number = 0x0102030405060708,
+                                   .digest = 0xa1a2a3a4,
+                                   .bytes = 0x00010203});
   const std::vector<int> want{0x53, 0x4c, 0x43, 0x31, 2, 2, 9, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
-                              8, 7, 6, 5, 4, 3, 2, 1, 0xa4, 0xa3, 0xa2, 0xa1, 3, 2, 1, 0};
+                              8,    7,    6,    5,    4, 3, 2, 1, 0xa4, 0xa3, 0xa2, 0xa1, 3,    2,    1,    0};
   for (std::size_t i = 0; i < kFrameBytes; ++i) EXPECT_EQ(std::to_integer<int>(bytes[i]), want[i]) << "byte " << i;
 }
 
@@ -114,11 +122,14 @@ TEST(Frame, ComesBackFromItsBytes) {
 
 TEST(Frame, IsRefusedWithAnyFieldThatCannotBe) {
   const FrameBytes message = encode({.kind = FrameKind::message, .bytes = 5});
-  for (std::size_t at = 0; at < 4; ++at) EXPECT_EQ(decode_frame(with(message, at, 0)).error().code, Code::refused) << "magic " << at;
-  for (const std::uint8_t kind : std::vector<std::uint8_t>{4, 5, 100, 255}) EXPECT_EQ(decode_frame(with(message, 4, kind)).error().code, Code::refused);
+  for (std::size_t at = 0; at < 4; ++at)
+    EXPECT_EQ(decode_frame(with(message, at, 0)).error().code, Code::refused) << "magic " << at;
+  for (const std::uint8_t kind : std::vector<std::uint8_t>{4, 5, 100, 255})
+    EXPECT_EQ(decode_frame(with(message, 4, kind)).error().code, Code::refused);
   EXPECT_EQ(decode_frame(with(message, 7, 1)).error().code, Code::refused);
   EXPECT_EQ(decode_frame(with(message, 31, 0xff)).error().code, Code::refused) << "a payload larger than any slot";
-  for (const RingShape shape : {RingShape{0, 64}, RingShape{1, 0}, RingShape{1, 65}, RingShape{kSlotsMax + 1, 64}, RingShape{1, kSlotBytesMax + 64}})
+  for (const RingShape shape : {RingShape{0, 64}, RingShape{1, 0}, RingShape{1, 65}, RingShape{kSlotsMax + 1, 64},
+                                RingShape{1, kSlotBytesMax + 64}})
     EXPECT_EQ(decode_frame(encode({.kind = FrameKind::open, .shape = shape})).error().code, Code::refused);
 }
 
@@ -174,7 +185,8 @@ TEST(FrameDecoder, ThrowsAwayWhatNobodyWantsEvenFromTheMiddle) {
         decoder.filled(given);
         for (auto event = *decoder.next(); event != FrameDecoder::Event::nothing; event = *decoder.next()) {
           if (event != FrameDecoder::Event::header) continue;
-          if (decoder.frame().kind == FrameKind::message) decoder.place_payload(from_the_middle ? place.data() : nullptr);
+          if (decoder.frame().kind == FrameKind::message)
+            decoder.place_payload(from_the_middle ? place.data() : nullptr);
           if (decoder.frame().kind == FrameKind::credit) credit = decoder.frame().number;
         }
         decoder.place_payload(nullptr);  // its memory is gone
@@ -193,7 +205,8 @@ TEST(FrameDecoder, ReadsALargePayloadStraightToItsPlace) {
   Bytes place(kBytes);
   std::size_t copied = 0;
   for (int message = 0; message < 4; ++message) {
-    const FrameBytes header = encode({.kind = FrameKind::message, .number = static_cast<std::uint64_t>(message), .bytes = kBytes});
+    const FrameBytes header =
+        encode({.kind = FrameKind::message, .number = static_cast<std::uint64_t>(message), .bytes = kBytes});
     auto space = decoder.space();
     if (message == 0) {
       std::memcpy(space[0].iov_base, header.data(), kFrameBytes);
@@ -207,7 +220,8 @@ TEST(FrameDecoder, ReadsALargePayloadStraightToItsPlace) {
     EXPECT_EQ(space[0].iov_len, kBytes);
     EXPECT_EQ(space[1].iov_len, kFrameBytes) << "reads the next header along, and not its payload";
     copied += space[1].iov_len;
-    const FrameBytes next = encode({.kind = FrameKind::message, .number = static_cast<std::uint64_t>(message + 1), .bytes = kBytes});
+    const FrameBytes next =
+        encode({.kind = FrameKind::message, .number = static_cast<std::uint64_t>(message + 1), .bytes = kBytes});
     std::memset(space[0].iov_base, message, kBytes);
     std::memcpy(space[1].iov_base, next.data(), kFrameBytes);
     decoder.filled(kBytes + kFrameBytes);
@@ -224,7 +238,8 @@ TEST(FrameDecoder, SurvivesNoiseAndFlippedBits) {
     std::vector<Whole> frames;
     for (int i = 0; i < 10; ++i) frames.push_back(random_frame(rng, 300));
     Bytes wire = wire_of(frames);
-    for (std::uint64_t flips = 1 + rng.below(4); flips != 0; --flips) wire[rng.below(wire.size())] ^= static_cast<std::byte>(1 << rng.below(8));
+    for (std::uint64_t flips = 1 + rng.below(4); flips != 0; --flips)
+      wire[rng.below(wire.size())] ^= static_cast<std::byte>(1 << rng.below(8));
     if (seed % 4 == 0)
       for (std::byte& byte : wire) byte = static_cast<std::byte>(rng.next());
     Reader reader;

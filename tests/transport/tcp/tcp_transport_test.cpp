@@ -23,7 +23,9 @@ using namespace std::chrono_literals;
 constexpr RingShape kShape{.slots = 4, .slot_bytes = 256};
 constexpr FlowId kFlow{.communicator = 7, .lane = 1, .channel = 0};
 
-Frame greeting_of(std::uint32_t rank, std::uint32_t ranks) { return {.kind = FrameKind::greeting, .rank = rank, .ranks = ranks}; }
+Frame greeting_of(std::uint32_t rank, std::uint32_t ranks) {
+  return {.kind = FrameKind::greeting, .rank = rank, .ranks = ranks};
+}
 Frame message_of(FlowId flow, std::uint64_t number, std::uint32_t bytes) {
   return {.kind = FrameKind::message, .flow = flow, .number = number, .digest = 5, .bytes = bytes};
 }
@@ -126,7 +128,8 @@ TEST_F(TcpAlone, SpeaksAsWritten) {
   ASSERT_TRUE(transport_->open_in(1, kFlow, kShape).ok());
   out.commit({.digest = 11, .bytes = 100});
   out.commit({.digest = 12, .bytes = 0});
-  EXPECT_EQ(frames_until(2), (std::vector<Frame>{greeting_of(0, 3), {.kind = FrameKind::open, .flow = kFlow, .shape = kShape}}));
+  EXPECT_EQ(frames_until(2),
+            (std::vector<Frame>{greeting_of(0, 3), {.kind = FrameKind::open, .flow = kFlow, .shape = kShape}}));
   raw_->send(greeting_of(1, 3));
   raw_->send({.kind = FrameKind::open, .flow = kFlow, .shape = kShape});
   const std::vector<Frame> got = frames_until(2);
@@ -222,7 +225,8 @@ TEST_F(TcpAlone, TakesOneStreamPerPeer) {
   expect_good_peer_undisturbed();
 }
 
-// What an enemy sends, and what the refusal must speak of. The flow 7 is open both ways with 4 slots of 256 bytes, flow 8 was closed.
+// What an enemy sends, and what the refusal must speak of. The flow 7 is open both ways with 4 slots of 256 bytes, flow
+// 8 was closed.
 struct TcpAttack {
   std::string name;
   std::function<void(RawPeer&)> act;
@@ -242,7 +246,8 @@ TEST_P(TcpUnderAttack, LosesThatLinkAlone) {
   GetParam().act(*raw_);
   ASSERT_TRUE(until([&] { return !transport_->peer_status(1).ok(); })) << "not noticed";
   EXPECT_EQ(transport_->peer_status(1).code(), GetParam().code);
-  EXPECT_NE(transport_->peer_status(1).text().find(GetParam().says), std::string::npos) << transport_->peer_status(1).text();
+  EXPECT_NE(transport_->peer_status(1).text().find(GetParam().says), std::string::npos)
+      << transport_->peer_status(1).text();
   EXPECT_NE(transport_->peer_status(1).text().find("rank 1"), std::string::npos);
   while (out.room() > 0) out.commit({.digest = 1, .bytes = 10});
   for (; in.ready(); in.release()) EXPECT_LE(in.header().bytes, kShape.slot_bytes);
@@ -250,11 +255,14 @@ TEST_P(TcpUnderAttack, LosesThatLinkAlone) {
 }
 
 const std::vector<TcpAttack> kAttacks{
-    {"noise", [](RawPeer& peer) { peer.send_bytes(std::vector<std::byte>(4096, std::byte{0x5a})); }, Code::refused, "not a frame"},
-    {"no_greeting", [](RawPeer& peer) { peer.send(message_of(kFlow, 0, 10), 10); }, Code::refused, "before the greeting"},
+    {"noise", [](RawPeer& peer) { peer.send_bytes(std::vector<std::byte>(4096, std::byte{0x5a})); }, Code::refused,
+     "not a frame"},
+    {"no_greeting", [](RawPeer& peer) { peer.send(message_of(kFlow, 0, 10), 10); }, Code::refused,
+     "before the greeting"},
     {"wrong_rank", [](RawPeer& peer) { peer.send(greeting_of(2, 3)); }, Code::refused, "rank 2 of 3"},
     {"wrong_world", [](RawPeer& peer) { peer.send(greeting_of(1, 4)); }, Code::refused, "rank 1 of 4"},
-    {"greeting_twice", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(greeting_of(1, 3)); }, Code::refused, "second greeting"},
+    {"greeting_twice", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(greeting_of(1, 3)); }, Code::refused,
+     "second greeting"},
     {"unknown_kind",
      [](RawPeer& peer) {
        peer.send(greeting_of(1, 3));
@@ -263,19 +271,38 @@ const std::vector<TcpAttack> kAttacks{
        peer.send_bytes({bytes.begin(), bytes.end()});
      },
      Code::refused, "unknown kind 9"},
-    {"unknown_flow", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(message_of({.communicator = 9}, 0, 10), 10); }, Code::refused, "not open here"},
-    {"payload_larger_than_the_slot", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(message_of(kFlow, 0, 257), 257); }, Code::refused, "257 bytes"},
-    {"payload_larger_than_any_slot", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(message_of(kFlow, 0, 0xffffffff)); }, Code::refused, "more than any slot"},
-    {"number_skipped", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(message_of(kFlow, 1, 10), 10); }, Code::refused, "message 1"},
-    {"number_twice", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(message_of(kFlow, 0, 1), 1), peer.send(message_of(kFlow, 0, 1), 1); }, Code::refused, "message 0"},
+    {"unknown_flow",
+     [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(message_of({.communicator = 9}, 0, 10), 10); },
+     Code::refused, "not open here"},
+    {"payload_larger_than_the_slot",
+     [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(message_of(kFlow, 0, 257), 257); }, Code::refused,
+     "257 bytes"},
+    {"payload_larger_than_any_slot",
+     [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(message_of(kFlow, 0, 0xffffffff)); }, Code::refused,
+     "more than any slot"},
+    {"number_skipped", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(message_of(kFlow, 1, 10), 10); },
+     Code::refused, "message 1"},
+    {"number_twice",
+     [](RawPeer& peer) {
+       peer.send(greeting_of(1, 3)), peer.send(message_of(kFlow, 0, 1), 1), peer.send(message_of(kFlow, 0, 1), 1);
+     },
+     Code::refused, "message 0"},
     {"no_credit",
      [](RawPeer& peer) {
        peer.send(greeting_of(1, 3));
        for (std::uint64_t i = 0; i < 5; ++i) peer.send(message_of(kFlow, i, 10), 10);
      },
      Code::refused, "without a credit"},
-    {"credit_for_nothing_sent", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send({.kind = FrameKind::credit, .flow = kFlow, .number = 1}); }, Code::refused, "credit up to message 1"},
-    {"credit_of_unknown_flow", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send({.kind = FrameKind::credit, .flow = {.communicator = 9}, .number = 1}); }, Code::refused, "not open here"},
+    {"credit_for_nothing_sent",
+     [](RawPeer& peer) {
+       peer.send(greeting_of(1, 3)), peer.send({.kind = FrameKind::credit, .flow = kFlow, .number = 1});
+     },
+     Code::refused, "credit up to message 1"},
+    {"credit_of_unknown_flow",
+     [](RawPeer& peer) {
+       peer.send(greeting_of(1, 3)), peer.send({.kind = FrameKind::credit, .flow = {.communicator = 9}, .number = 1});
+     },
+     Code::refused, "not open here"},
     {"open_twice",
      [](RawPeer& peer) {
        peer.send(greeting_of(1, 3));
@@ -288,14 +315,23 @@ const std::vector<TcpAttack> kAttacks{
        for (int i = 0; i < 2; ++i) peer.send({.kind = FrameKind::open, .flow = {.communicator = 9}, .shape = kShape});
      },
      Code::refused, "opened twice"},
-    {"open_with_another_shape", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send({.kind = FrameKind::open, .flow = kFlow, .shape = {8, 256}}); }, Code::refused, "8 slots of 256"},
-    {"open_with_an_impossible_shape", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send({.kind = FrameKind::open, .flow = kFlow, .shape = {0, 0}}); }, Code::refused, "0 slots"},
+    {"open_with_another_shape",
+     [](RawPeer& peer) {
+       peer.send(greeting_of(1, 3)), peer.send({.kind = FrameKind::open, .flow = kFlow, .shape = {8, 256}});
+     },
+     Code::refused, "8 slots of 256"},
+    {"open_with_an_impossible_shape",
+     [](RawPeer& peer) {
+       peer.send(greeting_of(1, 3)), peer.send({.kind = FrameKind::open, .flow = kFlow, .shape = {0, 0}});
+     },
+     Code::refused, "0 slots"},
     {"opens_without_end",
      [](RawPeer& peer) {
        peer.send(greeting_of(1, 3));
        std::vector<std::byte> many;
        for (std::uint64_t i = 0; i <= (1 << 16); ++i) {
-         const FrameBytes bytes = encode({.kind = FrameKind::open, .flow = {.communicator = 1000 + i}, .shape = kShape});
+         const FrameBytes bytes =
+             encode({.kind = FrameKind::open, .flow = {.communicator = 1000 + i}, .shape = kShape});
          many.insert(many.end(), bytes.begin(), bytes.end());
        }
        peer.push(std::move(many));
@@ -309,9 +345,16 @@ const std::vector<TcpAttack> kAttacks{
      },
      Code::refused, "not a frame"},
     {"closes_at_once", [](RawPeer& peer) { peer.close(); }, Code::peer_lost, "closed the link"},
-    {"closes_in_a_header", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send_bytes(std::vector<std::byte>(1, std::byte{0x53})), peer.close(); }, Code::peer_lost, ""},
-    {"closes_in_a_payload", [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(message_of(kFlow, 0, 100), 99), peer.close(); }, Code::peer_lost, ""},
+    {"closes_in_a_header",
+     [](RawPeer& peer) {
+       peer.send(greeting_of(1, 3)), peer.send_bytes(std::vector<std::byte>(1, std::byte{0x53})), peer.close();
+     },
+     Code::peer_lost, ""},
+    {"closes_in_a_payload",
+     [](RawPeer& peer) { peer.send(greeting_of(1, 3)), peer.send(message_of(kFlow, 0, 100), 99), peer.close(); },
+     Code::peer_lost, ""},
 };
-INSTANTIATE_TEST_SUITE_P(Attacks, TcpUnderAttack, testing::ValuesIn(kAttacks), [](const auto& attack) { return attack.param.name; });
+INSTANTIATE_TEST_SUITE_P(Attacks, TcpUnderAttack, testing::ValuesIn(kAttacks),
+                         [](const auto& attack) { return attack.param.name; });
 
 }  // namespace sluice
