@@ -199,9 +199,9 @@ void Engine::sleep(Nanoseconds at_most) {
   wait_any(transports_, at_most);
 }
 
-// One turn of the engine's thread. False: there was nothing to do.
-bool Engine::serve_once() {
-  if (waiters_.load(std::memory_order_relaxed) > 0 || !token_.try_take()) return true;
+// One turn of the engine's thread.
+Engine::Served Engine::serve_once() {
+  if (waiters_.load(std::memory_order_relaxed) > 0 || !token_.try_take()) return Served::others;
   bool busy = unfinished_.load(std::memory_order_relaxed) > 0;
   if (busy) {
     const Nanoseconds until = clock_.now() + kServeTick;
@@ -214,7 +214,7 @@ bool Engine::serve_once() {
     if (housekeeping_) housekeeping_();
   }
   token_.give();
-  return busy;
+  return busy ? Served::busy : Served::quiet;
 }
 
 // The engine's thread: drives what nobody waits for, and makes way for whoever does.
@@ -223,10 +223,10 @@ void Engine::serve() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
     lock.unlock();
-    const bool busy = serve_once();
-    quiet = busy ? 0 : quiet + 1;
+    const Served served = serve_once();
+    quiet = served == Served::quiet ? quiet + 1 : 0;
     lock.lock();
-    if (busy && unfinished_.load(std::memory_order_relaxed) > 0 && waiters_.load(std::memory_order_relaxed) == 0) continue;
+    if (served == Served::busy) continue;
     drowsy_.store(quiet > kTicksBeforeDrowsy, std::memory_order_relaxed);
     serve_.wait_for(lock, quiet > kTicksBeforeDrowsy ? kDrowsyTick : kServeTick);
     drowsy_.store(false, std::memory_order_relaxed);

@@ -69,8 +69,9 @@ class Engine {
   void idle(Nanoseconds& idle_since);
   void sleep(Nanoseconds at_most);
   void wait_for_owner(Operation& operation, int round);
+  enum class Served : std::uint8_t { busy, quiet, others };  // others: somebody else drives
   void serve();
-  bool serve_once();
+  Served serve_once();
 
   const Clock& clock_;
   std::vector<Transport*> transports_;
