@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/executor/loop_group.h"
@@ -10,7 +11,8 @@
 namespace sluice::test {
 
 struct LoopJob {
-  explicit LoopJob(int ranks, LoopOptions loop = {}, const std::string& deadline = "10min") {
+  explicit LoopJob(int ranks, LoopOptions loop = {}, const std::string& deadline = "10min",
+                   const std::vector<std::pair<Setting, std::string>>& settings = {}) {
     RuntimeOptions options;
     const auto set = [&](Setting setting, const std::string& value) {
       if (const Status done = options.config.set(setting, value, Origin::file); !done.ok()) die_of(done.error());
@@ -18,6 +20,7 @@ struct LoopJob {
     set(Setting::slot_bytes, "1024");
     set(Setting::slice_bytes, "256");
     set(Setting::deadline, deadline);
+    for (const auto& [setting, value] : settings) set(setting, value);
     made = *detail::make_loop_runtimes(ranks, loop, options);
     for (auto& runtime : made.runtimes) worlds.push_back(runtime->world());
   }
