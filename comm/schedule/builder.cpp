@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "comm/schedule/pair_table.h"
 #include "comm/schedule/places.h"
 #include "comm/schedule/schedule.h"
 
@@ -23,46 +24,6 @@ struct Track {
   std::int32_t weight = 0;       // inputs that its value holds
   std::uint32_t moment = 0;      // the last moment that wrote it, plus one, and who executed that
   std::int32_t writer = -1;
-};
-
-// The messages of an ordered pair of ranks.
-struct Pair {
-  std::uint64_t key = 0;    // from * ranks + to + 1; 0: free entry
-  std::int32_t level = -1;  // of the last message
-  std::int32_t count = 0;   // messages at that level
-  std::uint32_t step = 0;   // the last step that was looked at, plus one, and its messages here
-  std::int32_t in_step = 0;
-};
-
-// Open addressing: a pair is never removed, and a pointer is good until the next call of at().
-class PairTable {
- public:
-  Pair& at(std::uint64_t key) {
-    if (2 * (used_ + 1) > entries_.size()) grow();
-    Pair& pair = find(key);
-    if (pair.key == 0) {
-      pair.key = key;
-      ++used_;
-    }
-    return pair;
-  }
-
- private:
-  Pair& find(std::uint64_t key) {
-    const std::size_t mask = entries_.size() - 1;
-    std::size_t at = (key * 0x9e3779b97f4a7c15u >> 20) & mask;
-    while (entries_[at].key != 0 && entries_[at].key != key) at = (at + 1) & mask;
-    return entries_[at];
-  }
-  void grow() {
-    std::vector<Pair> old(std::max<std::size_t>(64, entries_.size() * 2));
-    old.swap(entries_);
-    for (const Pair& pair : old)
-      if (pair.key != 0) find(pair.key) = pair;
-  }
-
-  std::vector<Pair> entries_;
-  std::size_t used_ = 0;
 };
 
 struct Pending {

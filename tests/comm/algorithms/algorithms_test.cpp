@@ -167,7 +167,9 @@ TEST(Algorithms, CostWhatTheirFormulasSay) {
     const double bytes = 1024.0 * 5040 * request.ranks;
     const AlgorithmCost want = counted(schedule, bytes);
     const AlgorithmCost got = algorithm.cost(request.ranks, bytes);
-    if (request.ranks <= 64) { EXPECT_EQ(got.rounds, want.rounds); }
+    if (request.ranks <= 64) {
+      EXPECT_EQ(got.rounds, want.rounds);
+    }
     EXPECT_GE(got.rounds, want.rounds);
     EXPECT_LE(got.rounds, 1.03 * want.rounds);
     EXPECT_NEAR(got.sent_bytes, want.sent_bytes, 1e-6 * bytes);
