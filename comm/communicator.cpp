@@ -9,7 +9,8 @@ namespace {
 
 using detail::Call;
 
-Call reduction_call(OperationKind kind, Collective collective, const InOut& buffers, Reduction reduction, Rank root = -1) {
+Call reduction_call(OperationKind kind, Collective collective, const InOut& buffers, Reduction reduction,
+                    Rank root = -1) {
   Call call;
   call.kind = kind;
   call.collective = collective;
@@ -26,7 +27,8 @@ Call plain_call(OperationKind kind, Collective collective, const InOut& buffers,
   return reduction_call(kind, collective, buffers, ReduceOp::sum, root);
 }
 
-Call uneven_call(OperationKind kind, Collective collective, const InOut& buffers, Blocks in, Blocks out, Rank root = -1) {
+Call uneven_call(OperationKind kind, Collective collective, const InOut& buffers, Blocks in, Blocks out,
+                 Rank root = -1) {
   Call call = plain_call(kind, collective, buffers, root);
   call.uneven = true;
   call.in_blocks = in;
@@ -39,7 +41,9 @@ std::size_t own_count(const Blocks& blocks, Rank rank) {
   return static_cast<std::size_t>(rank) < blocks.counts.size() ? blocks.counts[static_cast<std::size_t>(rank)] : 0;
 }
 
-Status no_communicator() { return {Code::invalid_argument, "this Communicator is empty (default made, or of a split with kNoColor)"}; }
+Status no_communicator() {
+  return {Code::invalid_argument, "this Communicator is empty (default made, or of a split with kNoColor)"};
+}
 
 }  // namespace
 
@@ -59,7 +63,8 @@ Work Communicator::all_reduce(InOut buffers, Reduction reduction, const CallOpti
 
 Work Communicator::reduce_scatter(InOut buffers, Reduction reduction, const CallOptions& options) {
   if (!valid()) return Work(no_communicator());
-  return state_->post(reduction_call(OperationKind::reduce_scatter, Collective::reduce_scatter, buffers, reduction), options);
+  return state_->post(reduction_call(OperationKind::reduce_scatter, Collective::reduce_scatter, buffers, reduction),
+                      options);
 }
 
 Work Communicator::all_gather(InOut buffers, const CallOptions& options) {
@@ -121,7 +126,8 @@ Work Communicator::scatter_v(InOut buffers, Blocks blocks, Rank root, const Call
 
 Work Communicator::all_to_all_v(InOut buffers, Blocks send, Blocks receive, const CallOptions& options) {
   if (!valid()) return Work(no_communicator());
-  return state_->post(uneven_call(OperationKind::all_to_all_v, Collective::all_to_all, buffers, send, receive), options);
+  return state_->post(uneven_call(OperationKind::all_to_all_v, Collective::all_to_all, buffers, send, receive),
+                      options);
 }
 
 Work Communicator::send(const void* data, std::size_t count, DataType type, Rank to, const CallOptions& options) {
@@ -138,12 +144,15 @@ Work Communicator::receive(void* data, std::size_t count, DataType type, Rank fr
 Work Communicator::barrier(const CallOptions& options) {
   if (!valid()) return Work(no_communicator());
   std::uint8_t* const byte = state_->barrier_byte();
-  return state_->post(reduction_call(OperationKind::barrier, Collective::all_reduce, {byte, byte, 1, DataType::uint8}, ReduceOp::bor), options);
+  return state_->post(
+      reduction_call(OperationKind::barrier, Collective::all_reduce, {byte, byte, 1, DataType::uint8}, ReduceOp::bor),
+      options);
 }
 
 void Communicator::abort(const std::string& why) {
   if (!valid()) return;
-  state_->break_with({Code::aborted, "communicator '" + name() + "': rank " + std::to_string(rank()) + " aborted it: " + why}, true);
+  state_->break_with(
+      {Code::aborted, "communicator '" + name() + "': rank " + std::to_string(rank()) + " aborted it: " + why}, true);
 }
 
 Status Communicator::status() const { return valid() ? state_->status() : no_communicator(); }
@@ -160,7 +169,8 @@ Result<WindowBuffer> Communicator::allocate(std::size_t bytes) {
   bool shared = false;
   void* memory = state_->runtime().allocate_window(bytes, shared);
   if (memory == nullptr)
-    return Error{Code::out_of_resource, "allocate on rank " + std::to_string(rank()) + ": no memory for " + std::to_string(bytes) + " bytes"};
+    return Error{Code::out_of_resource,
+                 "allocate on rank " + std::to_string(rank()) + ": no memory for " + std::to_string(bytes) + " bytes"};
   return WindowBuffer(state_->shared_runtime(), memory, bytes, shared);
 }
 

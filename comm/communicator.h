@@ -48,8 +48,8 @@ struct CallOptions {
 class [[nodiscard]] Work {
  public:
   Work();
-  explicit Work(Status done);                    // already finished
-  explicit Work(detail::Operation* operation);   // takes over one reference
+  explicit Work(Status done);                   // already finished
+  explicit Work(detail::Operation* operation);  // takes over one reference
   Work(Work&& other) noexcept;
   Work& operator=(Work&& other) noexcept;
   ~Work();
@@ -110,7 +110,7 @@ class WindowBuffer {
 
 struct SplitOptions {
   Lane lane;
-  std::string name;                     // for messages; default: parent's name and color
+  std::string name;  // for messages; default: parent's name and color
   std::optional<Nanoseconds> deadline;
 };
 
@@ -142,10 +142,10 @@ class Communicator {
   Work reduce_scatter(InOut buffers, Reduction reduction, const CallOptions& options = {});
   // count: elements per rank; `out` gets ranks * count.
   Work all_gather(InOut buffers, const CallOptions& options = {});
-  Work broadcast(InOut buffers, Rank root, const CallOptions& options = {});                     // in: root only
+  Work broadcast(InOut buffers, Rank root, const CallOptions& options = {});                    // in: root only
   Work reduce(InOut buffers, Reduction reduction, Rank root, const CallOptions& options = {});  // out: root only
-  Work gather(InOut buffers, Rank root, const CallOptions& options = {});                        // count per rank
-  Work scatter(InOut buffers, Rank root, const CallOptions& options = {});                       // count per rank
+  Work gather(InOut buffers, Rank root, const CallOptions& options = {});                       // count per rank
+  Work scatter(InOut buffers, Rank root, const CallOptions& options = {});                      // count per rank
   // count: elements per pair; `in` and `out` hold ranks * count.
   Work all_to_all(InOut buffers, const CallOptions& options = {});
 
@@ -184,7 +184,8 @@ class Communicator {
   detail::CommunicatorState* state() const { return state_.get(); }
 
  private:
-  std::shared_ptr<detail::CommunicatorState> state_;  // shared: the runtime's registry and Works of other threads hold it too
+  std::shared_ptr<detail::CommunicatorState>
+      state_;  // shared: the runtime's registry and Works of other threads hold it too
 };
 
 struct RuntimeOptions {

@@ -34,11 +34,13 @@ std::vector<Rank> ranks_of_color(const std::vector<SplitWord>& words, int color)
 }
 
 // Lanes of one color must agree; whoever differs is named.
-Status check_lanes(const std::vector<SplitWord>& words, const std::vector<Rank>& ranks, int color, const std::string& parent) {
+Status check_lanes(const std::vector<SplitWord>& words, const std::vector<Rank>& ranks, int color,
+                   const std::string& parent) {
   for (const Rank rank : ranks)
     if (words[static_cast<std::size_t>(rank)].lane != words[static_cast<std::size_t>(ranks.front())].lane)
       return {Code::mismatch, "split of communicator '" + parent + "', color " + std::to_string(color) + ": rank " +
-                                  std::to_string(rank) + " and rank " + std::to_string(ranks.front()) + " name different lanes"};
+                                  std::to_string(rank) + " and rank " + std::to_string(ranks.front()) +
+                                  " name different lanes"};
   return {};
 }
 
@@ -61,8 +63,8 @@ detail::Identity make_identity(const Communicator& parent, const std::vector<Ran
 Result<Communicator> Communicator::split(int color, int key, const SplitOptions& options) {
   if (!valid()) return Error{Code::invalid_argument, "split of an empty Communicator"};
   if (color < 0 && color != kNoColor)
-    return Error{Code::invalid_argument, "split on rank " + std::to_string(rank()) + ": color is " + std::to_string(color) +
-                                             ", but must be 0 or more, or kNoColor"};
+    return Error{Code::invalid_argument, "split on rank " + std::to_string(rank()) + ": color is " +
+                                             std::to_string(color) + ", but must be 0 or more, or kNoColor"};
   const SplitWord mine{color, key, hash_lane(options.lane)};
   std::vector<SplitWord> words(static_cast<std::size_t>(ranks()));
   detail::Call call;
@@ -81,7 +83,8 @@ Result<Communicator> Communicator::split(int color, int key, const SplitOptions&
   const std::vector<Rank> members = ranks_of_color(words, color);
   SLUICE_TRY(check_lanes(words, members, color, name()));
   const std::uint64_t id = mix64(state_->identity().id ^ mix64(number * 0x10000 + static_cast<std::uint64_t>(color)));
-  return state_->runtime().make_communicator(make_identity(*this, members, id, options, name() + "/" + std::to_string(color)));
+  return state_->runtime().make_communicator(
+      make_identity(*this, members, id, options, name() + "/" + std::to_string(color)));
 }
 
 Result<Communicator> Communicator::shrink(const SplitOptions& options) {

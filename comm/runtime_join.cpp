@@ -35,11 +35,12 @@ std::string describe(const Control& control, const Config& config) {
   int hosts = 0;
   for (Rank rank = 0; rank < control.ranks(); ++rank) {
     bool first = true;
-    for (Rank before = 0; before < rank; ++before) first = first && control.peer(before).host_id != control.peer(rank).host_id;
+    for (Rank before = 0; before < rank; ++before)
+      first = first && control.peer(before).host_id != control.peer(rank).host_id;
     if (first) ++hosts;
   }
-  return "joined " + std::to_string(control.ranks()) + " ranks on " + std::to_string(hosts) + " host" + (hosts == 1 ? "" : "s") +
-         ", transport " + config.text(Setting::transport);
+  return "joined " + std::to_string(control.ranks()) + " ranks on " + std::to_string(hosts) + " host" +
+         (hosts == 1 ? "" : "s") + ", transport " + config.text(Setting::transport);
 }
 
 Result<std::unique_ptr<Runtime>> assemble(std::unique_ptr<Control> control, const Config& config) {
@@ -49,8 +50,9 @@ Result<std::unique_ptr<Runtime>> assemble(std::unique_ptr<Control> control, cons
   parts.clock = &RealClock::instance();
   const std::string& wanted = config.text(Setting::transport);
   if (wanted == "loop" && control->ranks() > 1)
-    return Error{Code::unsupported, "SLUICE_TRANSPORT=loop needs all ranks in one thread (Runtime::loop); this job has " +
-                                        std::to_string(control->ranks()) + " processes or threads"};
+    return Error{Code::unsupported,
+                 "SLUICE_TRANSPORT=loop needs all ranks in one thread (Runtime::loop); this job has " +
+                     std::to_string(control->ranks()) + " processes or threads"};
   if (control->ranks() > 1 && wanted != "tcp") {
     SLUICE_TRY_ASSIGN(auto shm, ShmTransport::make(control->rank(), control->ranks(), config, *control));
     parts.transports.push_back(std::move(shm));

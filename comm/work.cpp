@@ -8,7 +8,8 @@ namespace sluice {
 Work::Work() = default;
 Work::Work(Status done) : done_(std::move(done)) {}
 Work::Work(detail::Operation* operation) : operation_(operation) {}
-Work::Work(Work&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)), done_(std::move(other.done_)) {}
+Work::Work(Work&& other) noexcept
+    : operation_(std::exchange(other.operation_, nullptr)), done_(std::move(other.done_)) {}
 
 Work& Work::operator=(Work&& other) noexcept {
   if (this == &other) return *this;

@@ -24,17 +24,19 @@ std::optional<std::size_t> bytes_of(std::size_t elements, std::size_t times, Dat
 Result<std::size_t> blocks_bytes(const Call& call, const Blocks& blocks, std::string_view which, Rank rank, int ranks) {
   const auto size = static_cast<std::size_t>(ranks);
   if (blocks.counts.size() != size || (!blocks.offsets.empty() && blocks.offsets.size() != size))
-    return bad(call, rank, std::string(which) + " names " + std::to_string(blocks.counts.size()) + " counts and " +
-                               std::to_string(blocks.offsets.size()) + " offsets; give one for each of the " +
-                               std::to_string(ranks) + " ranks");
+    return bad(call, rank,
+               std::string(which) + " names " + std::to_string(blocks.counts.size()) + " counts and " +
+                   std::to_string(blocks.offsets.size()) + " offsets; give one for each of the " +
+                   std::to_string(ranks) + " ranks");
   std::size_t end = 0;
   std::size_t next = 0;
   for (std::size_t i = 0; i < size; ++i) {
     const std::size_t offset = blocks.offsets.empty() ? next : blocks.offsets[i];
     std::size_t last = 0;
     if (__builtin_add_overflow(offset, blocks.counts[i], &last) || !bytes_of(last, 1, call.type))
-      return bad(call, rank, std::string(which) + " block " + std::to_string(i) + " (count " +
-                                 std::to_string(blocks.counts[i]) + ") is larger than any memory");
+      return bad(call, rank,
+                 std::string(which) + " block " + std::to_string(i) + " (count " + std::to_string(blocks.counts[i]) +
+                     ") is larger than any memory");
     if (blocks.counts[i] != 0) end = std::max(end, last);
     next = last;
   }
@@ -50,20 +52,22 @@ bool out_is_blocks(Collective collective) {
          collective == Collective::all_to_all;
 }
 
-Result<std::size_t> side_bytes(const Call& call, bool is_blocks, const Blocks& blocks, std::string_view which, Rank rank,
-                               int ranks) {
+Result<std::size_t> side_bytes(const Call& call, bool is_blocks, const Blocks& blocks, std::string_view which,
+                               Rank rank, int ranks) {
   if (is_blocks && call.uneven) return blocks_bytes(call, blocks, which, rank, ranks);
   const auto bytes = bytes_of(call.count, is_blocks ? static_cast<std::size_t>(ranks) : 1, call.type);
   if (!bytes)
-    return bad(call, rank, "count " + std::to_string(call.count) + " of " + std::string(name(call.type)) + " on " +
-                               std::to_string(ranks) + " ranks is larger than any memory");
+    return bad(call, rank,
+               "count " + std::to_string(call.count) + " of " + std::string(name(call.type)) + " on " +
+                   std::to_string(ranks) + " ranks is larger than any memory");
   return *bytes;
 }
 
-Status check_pointer(const Call& call, const void* data, std::size_t bytes, bool used, std::string_view field, Rank rank) {
+Status check_pointer(const Call& call, const void* data, std::size_t bytes, bool used, std::string_view field,
+                     Rank rank) {
   if (used && bytes > 0 && data == nullptr)
-    return bad(call, rank, std::string(field) + " is a null pointer, but " + std::to_string(bytes) +
-                               " bytes are needed there");
+    return bad(call, rank,
+               std::string(field) + " is a null pointer, but " + std::to_string(bytes) + " bytes are needed there");
   return {};
 }
 
@@ -82,7 +86,8 @@ const std::byte* in_place_start(const Call& call, const CallExtent& extent, Rank
   if (!extent.has_in || !extent.has_out) return in;
   if (in_is_blocks(call.collective) && !out_is_blocks(call.collective)) return in + own_offset(call.in_blocks) * bytes;
   if (out_is_blocks(call.collective) && !in_is_blocks(call.collective))
-    return reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(in) - own_offset(call.out_blocks) * bytes);
+    return reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(in) -
+                                              own_offset(call.out_blocks) * bytes);
   return in;
 }
 
@@ -99,7 +104,8 @@ Status check_message(MessageWords words, Message message, Rank rank, int ranks) 
   SLUICE_TRY(check_rank(std::string(words.call) + "'s " + std::string(words.peer), message.peer, rank, ranks));
   const std::string where = std::string(words.call) + " on rank " + std::to_string(rank) + ": ";
   if (static_cast<std::size_t>(message.type) >= static_cast<std::size_t>(kDataTypes))
-    return {Code::invalid_argument, where + "data type " + std::to_string(static_cast<int>(message.type)) + " is unknown"};
+    return {Code::invalid_argument,
+            where + "data type " + std::to_string(static_cast<int>(message.type)) + " is unknown"};
   if (!bytes_of(message.count, 1, message.type))
     return {Code::invalid_argument, where + "count " + std::to_string(message.count) + " is larger than any memory"};
   if (message.data == nullptr && message.count > 0)
@@ -111,16 +117,19 @@ Result<CallExtent> check_call(const Call& call, Rank rank, int ranks) {
   if (static_cast<std::size_t>(call.type) >= static_cast<std::size_t>(kDataTypes))
     return bad(call, rank, "data type " + std::to_string(static_cast<int>(call.type)) + " is unknown");
   if (is_reduction(call.collective)) SLUICE_TRY(check_pair(call.type, call.reduction.op));
-  if (is_rooted(call.collective)) SLUICE_TRY(check_rank(std::string(name(call.kind)) + "'s root", call.root, rank, ranks));
+  if (is_rooted(call.collective))
+    SLUICE_TRY(check_rank(std::string(name(call.kind)) + "'s root", call.root, rank, ranks));
   const ScheduleShape shape{call.collective, ranks, 1, std::max(call.root, 0), 0};
   CallExtent extent;
   extent.has_in = shape.has_input(rank);
   extent.has_out = shape.has_output(rank);
   if (extent.has_in) {
-    SLUICE_TRY_ASSIGN(extent.in_bytes, side_bytes(call, in_is_blocks(call.collective), call.in_blocks, "in", rank, ranks));
+    SLUICE_TRY_ASSIGN(extent.in_bytes,
+                      side_bytes(call, in_is_blocks(call.collective), call.in_blocks, "in", rank, ranks));
   }
   if (extent.has_out) {
-    SLUICE_TRY_ASSIGN(extent.out_bytes, side_bytes(call, out_is_blocks(call.collective), call.out_blocks, "out", rank, ranks));
+    SLUICE_TRY_ASSIGN(extent.out_bytes,
+                      side_bytes(call, out_is_blocks(call.collective), call.out_blocks, "out", rank, ranks));
   }
   SLUICE_TRY(check_pointer(call, call.in, extent.in_bytes, extent.has_in, "in", rank));
   SLUICE_TRY(check_pointer(call, call.out, extent.out_bytes, extent.has_out, "out", rank));
@@ -135,9 +144,9 @@ Result<bool> check_in_place(const Call& call, const CallExtent& extent, Rank ran
   const bool at_start = out == reinterpret_cast<std::uintptr_t>(in_place_start(call, extent, rank));
   const bool all_to_all_v = call.uneven && call.collective == Collective::all_to_all;
   if (at_start && (!all_to_all_v || ranks == 1)) return true;
-  return bad(call, rank, all_to_all_v
-                             ? std::string("in and out overlap; all_to_all_v has no in-place form, give it two buffers")
-                             : "in and out overlap, but not as the in-place form asks (see communicator.h)");
+  return bad(call, rank,
+             all_to_all_v ? std::string("in and out overlap; all_to_all_v has no in-place form, give it two buffers")
+                          : "in and out overlap, but not as the in-place form asks (see communicator.h)");
 }
 
 }  // namespace sluice::detail

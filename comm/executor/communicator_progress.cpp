@@ -9,8 +9,8 @@ namespace sluice::detail {
 namespace {
 
 constexpr Nanoseconds kArrivalAfter = std::chrono::milliseconds(100);  // stuck for so long: compare fingerprints
-constexpr Nanoseconds kLeaverGrace = std::chrono::milliseconds(200);   // what a leaver sent last may still be on its way
-constexpr Nanoseconds kDisputeMax = std::chrono::seconds(1);           // a digest differed and nobody could say why
+constexpr Nanoseconds kLeaverGrace = std::chrono::milliseconds(200);  // what a leaver sent last may still be on its way
+constexpr Nanoseconds kDisputeMax = std::chrono::seconds(1);          // a digest differed and nobody could say why
 
 std::string seconds(Nanoseconds time) {
   const double value = std::chrono::duration<double>(time).count();
@@ -84,7 +84,8 @@ void CommunicatorState::turn_of_self(Turn& result) {
   while (!sends.empty() && !receives.empty()) {
     auto* send = static_cast<SendOperation*>(sends.front());
     auto* receive = static_cast<ReceiveOperation*>(receives.front());
-    if (!receive->accepts(send->preamble())) return break_with({Code::mismatch, title(*receive) + ": " + receive->fault_text()}, true);
+    if (!receive->accepts(send->preamble()))
+      return break_with({Code::mismatch, title(*receive) + ": " + receive->fault_text()}, true);
     if (send->bytes() != 0) std::memcpy(receive->data(), send->data(), send->bytes());
     sends.pop_front();
     receives.pop_front();
@@ -102,8 +103,10 @@ void CommunicatorState::finish(Operation* operation, Status status) {
 }
 
 int CommunicatorState::fail_all() {
-  const Status why = status().ok() ? Status(Code::aborted, "communicator '" + identity_.name + "' was destroyed with operations unfinished")
-                                   : status();
+  const Status why =
+      status().ok()
+          ? Status(Code::aborted, "communicator '" + identity_.name + "' was destroyed with operations unfinished")
+          : status();
   int finished = 0;
   const auto fail = [&](std::deque<Operation*>& queue) {
     for (Operation* operation : queue) {
@@ -139,7 +142,8 @@ void CommunicatorState::watch(Nanoseconds now) {
   if (disputed_since_ && now - *disputed_since_ > kDisputeMax && !collectives_.empty()) {
     const Operation& operation = *collectives_.front();
     return break_with({Code::mismatch, title(operation) + ": rank " + std::to_string(operation.waiting_for()) +
-                                           " is inside another operation than rank " + std::to_string(rank())}, true);
+                                           " is inside another operation than rank " + std::to_string(rank())},
+                      true);
   }
   if (!collectives_.empty()) watch_operation(*collectives_.front(), now);
   for (auto& [peer, queue] : sends_)
@@ -155,10 +159,12 @@ void CommunicatorState::watch_operation(Operation& operation, Nanoseconds now) {
     const Rank world_peer = world_rank(peer);
     if (auto transport = runtime_->transport_to(world_peer); transport.ok())
       if (const Status link = (*transport)->peer_status(world_peer); !link.ok() && !runtime_->left(world_peer))
-        return break_with({link.code(), title(operation) + ": rank " + std::to_string(peer) + ": " + link.text()}, true);
+        return break_with({link.code(), title(operation) + ": rank " + std::to_string(peer) + ": " + link.text()},
+                          true);
     if (stuck > kLeaverGrace && runtime_->left(world_peer))
       return break_with({Code::peer_lost, title(operation) + ": rank " + std::to_string(peer) + " left while rank " +
-                                              std::to_string(rank()) + " waits for it"}, true);
+                                              std::to_string(rank()) + " waits for it"},
+                        true);
   }
   if (stuck > kArrivalAfter && operation.fingerprint().sequence != 0 && operation.take_arrival_turn(now))
     announce(operation);
@@ -197,7 +203,8 @@ void CommunicatorState::break_with(const Status& why, bool tell) {
     broken_.store(true, std::memory_order_release);
   }
   log(LogLevel::error, runtime_->world_rank(), std::string(sluice::name(why.code())) + ": " + why.text());
-  if (tell) runtime_->control().flood({NoticeKind::abort, identity_.id, runtime_->world_rank(), why.code(), why.text(), {}});
+  if (tell)
+    runtime_->control().flood({NoticeKind::abort, identity_.id, runtime_->world_rank(), why.code(), why.text(), {}});
   runtime_->engine().wake();
 }
 
@@ -245,20 +252,24 @@ void CommunicatorState::announce(const Operation& operation) {
       if (before.sequence != 0) prints.push_back(before);
   }
   const Rank peer = operation.waiting_for();
-  const std::string waits = peer < 0 ? std::string() : "rank " + std::to_string(rank()) + " waits for rank " + std::to_string(peer);
-  runtime_->control().flood({NoticeKind::arrival, identity_.id, runtime_->world_rank(), Code::ok, waits, encode(prints)});
+  const std::string waits =
+      peer < 0 ? std::string() : "rank " + std::to_string(rank()) + " waits for rank " + std::to_string(peer);
+  runtime_->control().flood(
+      {NoticeKind::arrival, identity_.id, runtime_->world_rank(), Code::ok, waits, encode(prints)});
 }
 
 void CommunicatorState::disagree(const Fingerprint& print, const std::string& difference) {
-  break_with({Code::mismatch, std::string(sluice::name(print.kind)) + " #" + std::to_string(print.sequence) + " on communicator '" +
-                                  identity_.name + "': " + difference}, true);
+  break_with({Code::mismatch, std::string(sluice::name(print.kind)) + " #" + std::to_string(print.sequence) +
+                                  " on communicator '" + identity_.name + "': " + difference},
+             true);
 }
 
 void CommunicatorState::on_peer_lost(Rank world_rank, const std::string& how) {
   const auto other = rank_of_world(world_rank);
   if (!other) return;
-  break_with({Code::peer_lost, "communicator '" + identity_.name + "': rank " + std::to_string(*other) + " (world rank " +
-                                   std::to_string(world_rank) + ") is lost: " + how}, false);
+  break_with({Code::peer_lost, "communicator '" + identity_.name + "': rank " + std::to_string(*other) +
+                                   " (world rank " + std::to_string(world_rank) + ") is lost: " + how},
+             false);
 }
 
 }  // namespace sluice::detail

@@ -43,7 +43,8 @@ Status CommunicatorState::check_callable() const {
   SLUICE_TRY(runtime_->check_not_forked());
   if (broken()) return status();
   if (closed_)
-    return {Code::invalid_argument, "communicator '" + identity_.name + "' on rank " + std::to_string(rank()) + " was closed"};
+    return {Code::invalid_argument,
+            "communicator '" + identity_.name + "' on rank " + std::to_string(rank()) + " was closed"};
   return {};
 }
 
@@ -56,7 +57,8 @@ Result<const Algorithm*> CommunicatorState::choose(const Call& call, Order order
   const bool whole = call.collective == Collective::all_reduce || call.collective == Collective::broadcast ||
                      call.collective == Collective::reduce;
   if (!call.uneven)
-    request.bytes = static_cast<double>(call.count) * static_cast<double>(element_bytes(call.type)) * (whole ? 1 : ranks());
+    request.bytes =
+        static_cast<double>(call.count) * static_cast<double>(element_bytes(call.type)) * (whole ? 1 : ranks());
   std::string wanted = forced;
   if (wanted.empty()) {
     SLUICE_TRY_ASSIGN(wanted, forced_algorithm(runtime_->config().text(Setting::algorithm), call.collective));
@@ -66,8 +68,8 @@ Result<const Algorithm*> CommunicatorState::choose(const Call& call, Order order
   if (wanted.empty()) return sluice::choose(request, runtime_->link_model(identity_.members));
   const Algorithm* algorithm = find_algorithm(call.collective, wanted);
   if (algorithm == nullptr)
-    return Error{Code::unsupported, "algorithm '" + wanted + "' is not offered for " + std::string(name(call.collective)) +
-                                        " (sluice explain lists those that are)"};
+    return Error{Code::unsupported, "algorithm '" + wanted + "' is not offered for " +
+                                        std::string(name(call.collective)) + " (sluice explain lists those that are)"};
   SLUICE_TRY(check_offer(*algorithm, request));
   return algorithm;
 }
@@ -109,8 +111,9 @@ Result<CommunicatorState::BoundProgram*> CommunicatorState::program(const Progra
   auto bound = std::make_unique<BoundProgram>();
   SLUICE_TRY_ASSIGN(bound->program, lower(schedule, rank(), key.in_place));
   if (const auto slots = runtime_->config().number(Setting::slots); bound->program.credits > slots)
-    return Error{Code::unsupported, "algorithm '" + std::string(key.algorithm->name) + "' on " + std::to_string(ranks()) +
-                                        " ranks needs " + std::to_string(bound->program.credits) + " slots a flow; SLUICE_SLOTS is " +
+    return Error{Code::unsupported, "algorithm '" + std::string(key.algorithm->name) + "' on " +
+                                        std::to_string(ranks()) + " ranks needs " +
+                                        std::to_string(bound->program.credits) + " slots a flow; SLUICE_SLOTS is " +
                                         std::to_string(slots)};
   for (const Rank peer : bound->program.out_peers) {
     SLUICE_TRY_ASSIGN(OutFlow * flow, out_flow(peer, kCollectiveChannel));
@@ -121,7 +124,8 @@ Result<CommunicatorState::BoundProgram*> CommunicatorState::program(const Progra
     bound->in_flows.push_back(flow);
   }
   log(LogLevel::info, runtime_->world_rank(),
-      std::string(name(key.collective)) + " on communicator '" + identity_.name + "' uses " + std::string(key.algorithm->name));
+      std::string(name(key.collective)) + " on communicator '" + identity_.name + "' uses " +
+          std::string(key.algorithm->name));
   cached = std::move(bound);
   return cached.get();
 }
@@ -181,7 +185,9 @@ Result<CollectiveOperation*> CommunicatorState::prepare(const Call& call, const 
 
   CollectiveOperation* operation = take_operation();
   operation->prepare(print, deadline_of(options), runtime_->clock().now());
-  const auto keep = [](std::vector<std::size_t>& to, std::span<const std::size_t> from) { to.assign(from.begin(), from.end()); };
+  const auto keep = [](std::vector<std::size_t>& to, std::span<const std::size_t> from) {
+    to.assign(from.begin(), from.end());
+  };
   keep(operation->in_counts, call.in_blocks.counts);
   keep(operation->in_offsets, call.in_blocks.offsets);
   keep(operation->out_counts, call.out_blocks.counts);
@@ -190,9 +196,10 @@ Result<CollectiveOperation*> CommunicatorState::prepare(const Call& call, const 
   const ScheduleShape& shape = bound->program.shape;
   RunBinding binding;
   binding.program = &bound->program;
-  binding.layout = call.uneven ? Layout::uneven(shape, element_bytes(call.type), {operation->in_counts, operation->in_offsets},
-                                                {operation->out_counts, operation->out_offsets}, call.count)
-                               : Layout::even(shape, call.count, element_bytes(call.type));
+  binding.layout = call.uneven
+                       ? Layout::uneven(shape, element_bytes(call.type), {operation->in_counts, operation->in_offsets},
+                                        {operation->out_counts, operation->out_offsets}, call.count)
+                       : Layout::even(shape, call.count, element_bytes(call.type));
   binding.in = static_cast<const std::byte*>(call.in);
   binding.out = static_cast<std::byte*>(call.out);
   binding.rule.type = call.type;
@@ -200,7 +207,8 @@ Result<CollectiveOperation*> CommunicatorState::prepare(const Call& call, const 
   binding.rule.ranks = ranks();
   binding.rule.canonical_nan = order == Order::canonical;
   binding.wide_scratch = order == Order::canonical;
-  const std::size_t value = binding.wide_scratch && shape.scratch_chunks > 0 ? accumulator_bytes(call.type) : element_bytes(call.type);
+  const std::size_t value =
+      binding.wide_scratch && shape.scratch_chunks > 0 ? accumulator_bytes(call.type) : element_bytes(call.type);
   binding.slice_elements = std::max<std::size_t>(1, bytes / value);
   binding.window = static_cast<int>(runtime_->config().number(Setting::slices_in_flight));
   binding.digest = digest(print);
@@ -229,7 +237,8 @@ Fingerprint CommunicatorState::point_to_point_print() const {
   return print;
 }
 
-Work CommunicatorState::post_send(const void* data, std::size_t count, DataType type, Rank to, const CallOptions& options) {
+Work CommunicatorState::post_send(const void* data, std::size_t count, DataType type, Rank to,
+                                  const CallOptions& options) {
   if (Status checked = check_callable(); !checked.ok()) return Work(checked);
   if (Status checked = check_message({"send", "destination"}, {data, count, type, to}, rank(), ranks()); !checked.ok())
     return Work(checked);
@@ -246,7 +255,8 @@ Work CommunicatorState::post_send(const void* data, std::size_t count, DataType 
   return submit(operation.release());
 }
 
-Work CommunicatorState::post_receive(void* data, std::size_t count, DataType type, Rank from, const CallOptions& options) {
+Work CommunicatorState::post_receive(void* data, std::size_t count, DataType type, Rank from,
+                                     const CallOptions& options) {
   if (Status checked = check_callable(); !checked.ok()) return Work(checked);
   if (Status checked = check_message({"receive", "source"}, {data, count, type, from}, rank(), ranks()); !checked.ok())
     return Work(checked);

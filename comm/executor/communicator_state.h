@@ -37,7 +37,7 @@ struct Call {
   Reduction reduction;
   Rank root = -1;
   bool uneven = false;
-  Blocks in_blocks;   // uneven only; empty: one block of `count`
+  Blocks in_blocks;  // uneven only; empty: one block of `count`
   Blocks out_blocks;
   bool shared_blocks = false;  // all ranks give the same blocks
 };
@@ -159,11 +159,11 @@ class CommunicatorState {
   std::optional<Nanoseconds> disputed_since_;
 
   mutable std::mutex mutex_;
-  Status status_;                                    // GUARDED_BY(mutex_)
-  std::array<Fingerprint, kHistory> history_;        // GUARDED_BY(mutex_), by sequence
-  std::map<Rank, Arrival> arrivals_;                 // GUARDED_BY(mutex_): latest of each rank
+  Status status_;                                           // GUARDED_BY(mutex_)
+  std::array<Fingerprint, kHistory> history_;               // GUARDED_BY(mutex_), by sequence
+  std::map<Rank, Arrival> arrivals_;                        // GUARDED_BY(mutex_): latest of each rank
   std::vector<std::unique_ptr<CollectiveOperation>> pool_;  // GUARDED_BY(mutex_)
-  std::atomic<bool> broken_{false};                  // release after status_ is set
+  std::atomic<bool> broken_{false};                         // release after status_ is set
 };
 
 }  // namespace sluice::detail

@@ -210,7 +210,8 @@ Engine::Served Engine::serve_once() {
              unfinished_.load(std::memory_order_relaxed) == 0;
     });
   } else {
-    busy = pass() > 0;  // what finished operations left behind: links being made, messages that did not fit into a socket
+    busy =
+        pass() > 0;  // what finished operations left behind: links being made, messages that did not fit into a socket
     if (housekeeping_) housekeeping_();
   }
   token_.give();

@@ -80,7 +80,7 @@ class Engine {
   std::function<void()> housekeeping_;
 
   OwnerToken token_;
-  std::atomic<int> waiters_{0};            // threads that want the token: the engine's thread makes way
+  std::atomic<int> waiters_{0};             // threads that want the token: the engine's thread makes way
   std::atomic<Operation*> posts_{nullptr};  // push: release, take all: acquire
   std::array<std::vector<CommunicatorState*>, kPriorities> active_;  // under the token; those with operations
   std::size_t active_count_ = 0;
@@ -90,7 +90,7 @@ class Engine {
   std::mutex mutex_;
   std::condition_variable serve_;
   std::atomic<bool> drowsy_{false};  // a hint: the engine's thread sleeps for long
-  bool stop_ = false;              // GUARDED_BY(mutex_)
+  bool stop_ = false;                // GUARDED_BY(mutex_)
   std::thread thread_;
 };
 

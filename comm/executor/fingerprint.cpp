@@ -10,9 +10,9 @@ namespace sluice {
 namespace {
 
 constexpr std::array<std::string_view, 18> kKinds{
-    "none",         "all_reduce",       "reduce_scatter", "all_gather", "broadcast",    "reduce",
-    "gather",       "scatter",          "all_to_all",     "all_gather_v", "reduce_scatter_v", "gather_v",
-    "scatter_v",    "all_to_all_v",     "barrier",        "split",      "close",        "send/receive"};
+    "none",    "all_reduce", "reduce_scatter", "all_gather",       "broadcast", "reduce",    "gather",
+    "scatter", "all_to_all", "all_gather_v",   "reduce_scatter_v", "gather_v",  "scatter_v", "all_to_all_v",
+    "barrier", "split",      "close",          "send/receive"};
 
 using Words = std::array<std::uint64_t, 7>;
 static_assert(sizeof(Words) == kFingerprintBytes);
@@ -81,13 +81,14 @@ std::optional<std::string> difference(const Fingerprint& a, Rank rank_a, const F
   if (a.kind != b.kind) return differ("operation", name(a.kind), name(b.kind));
   if (a.type != b.type) return differ("type", name(a.type), name(b.type));
   if (a.count != b.count) return numbers("count", a.count, b.count);
-  if (a.blocks != b.blocks) return differ("counts per rank", "with hash " + std::to_string(a.blocks), "with hash " + std::to_string(b.blocks));
+  if (a.blocks != b.blocks)
+    return differ("counts per rank", "with hash " + std::to_string(a.blocks), "with hash " + std::to_string(b.blocks));
   if (a.root != b.root) return numbers("root", a.root, b.root);
   if (a.op != b.op) return differ("reduction", name(a.op), name(b.op));
-  if (a.factor != b.factor)
-    return numbers("factor", std::bit_cast<double>(a.factor), std::bit_cast<double>(b.factor));
+  if (a.factor != b.factor) return numbers("factor", std::bit_cast<double>(a.factor), std::bit_cast<double>(b.factor));
   if (a.order != b.order) return differ("order", name(a.order), name(b.order));
-  if (a.algorithm != b.algorithm) return differ("algorithm", "with hash " + std::to_string(a.algorithm), "with hash " + std::to_string(b.algorithm));
+  if (a.algorithm != b.algorithm)
+    return differ("algorithm", "with hash " + std::to_string(a.algorithm), "with hash " + std::to_string(b.algorithm));
   if (a.slice_bytes != b.slice_bytes) return numbers("slice bytes", a.slice_bytes, b.slice_bytes);
   return std::nullopt;
 }

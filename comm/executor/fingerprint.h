@@ -14,17 +14,33 @@
 namespace sluice {
 
 enum class OperationKind : std::uint8_t {
-  none, all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all,
-  all_gather_v, reduce_scatter_v, gather_v, scatter_v, all_to_all_v, barrier, split, close, point_to_point,
+  none,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  reduce,
+  gather,
+  scatter,
+  all_to_all,
+  all_gather_v,
+  reduce_scatter_v,
+  gather_v,
+  scatter_v,
+  all_to_all_v,
+  barrier,
+  split,
+  close,
+  point_to_point,
 };
 std::string_view name(OperationKind kind);
 
 struct Fingerprint {
   std::uint64_t communicator = 0;
-  std::uint64_t sequence = 0;  // of the communicator's collectives, from 1
-  std::uint64_t count = 0;     // 0 where ranks may differ
-  std::uint64_t blocks = 0;    // hash of the counts that all ranks must share in a v-form
-  std::uint64_t factor = 0;    // bits of premulsum's factor
+  std::uint64_t sequence = 0;   // of the communicator's collectives, from 1
+  std::uint64_t count = 0;      // 0 where ranks may differ
+  std::uint64_t blocks = 0;     // hash of the counts that all ranks must share in a v-form
+  std::uint64_t factor = 0;     // bits of premulsum's factor
   std::uint32_t algorithm = 0;  // hash of its name
   std::int32_t root = -1;
   std::uint32_t slice_bytes = 0;
@@ -44,7 +60,7 @@ std::optional<std::string> difference(const Fingerprint& a, Rank rank_a, const F
 
 inline constexpr std::size_t kFingerprintBytes = 56;
 inline constexpr std::size_t kFingerprintsMax = 64;
-std::vector<std::byte> encode(std::span<const Fingerprint> fingerprints);  // at most kFingerprintsMax
+std::vector<std::byte> encode(std::span<const Fingerprint> fingerprints);        // at most kFingerprintsMax
 std::vector<Fingerprint> decode_fingerprints(std::span<const std::byte> bytes);  // empty: they are none
 
 }  // namespace sluice

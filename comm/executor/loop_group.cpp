@@ -39,7 +39,8 @@ void LoopGroup::kill(Rank rank, const std::string& how) {
 
 Result<LoopRuntimes> make_loop_runtimes(int ranks, const LoopOptions& loop, const RuntimeOptions& options) {
   if (ranks < 1 || ranks > kRanksMax)
-    return Error{Code::invalid_argument, "a loop world has 1.." + std::to_string(kRanksMax) + " ranks, not " + std::to_string(ranks)};
+    return Error{Code::invalid_argument,
+                 "a loop world has 1.." + std::to_string(kRanksMax) + " ranks, not " + std::to_string(ranks)};
   LoopRuntimes made;
   made.group = std::make_shared<LoopGroup>(ranks, loop);
   for (Rank rank = 0; rank < ranks; ++rank) {

@@ -7,7 +7,9 @@ namespace sluice::detail {
 
 class OwnerToken {
  public:
-  bool try_take() { return !taken_.exchange(true, std::memory_order_acquire); }  // <- give(): all that the last owner did
+  bool try_take() {
+    return !taken_.exchange(true, std::memory_order_acquire);
+  }  // <- give(): all that the last owner did
   void give() { taken_.store(false, std::memory_order_release); }
 
  private:

@@ -23,7 +23,10 @@ Advance SendOperation::advance(int steps) {
   if (flow_ == nullptr) return Advance::blocked;  // until the communicator finds the receive
   for (; !begun_ || moved_ < bytes_; ++progress_) {
     if (flow_->room() == 0) return Advance::blocked;
-    if (begun_) send_next(); else send_first();
+    if (begun_)
+      send_next();
+    else
+      send_first();
     if (--steps == 0 && moved_ < bytes_) return Advance::moved;
   }
   return flow_->released() >= described_until_ ? Advance::done : Advance::blocked;

@@ -51,8 +51,9 @@ Result<Transport*> RuntimeState::transport_to(Rank world_peer) const {
   for (const auto& transport : parts_.transports)
     if (transport->link_class() != LinkClass::shared_memory || same_host) return transport.get();
   return Error{Code::unsupported, "no transport reaches rank " + std::to_string(world_peer) + " on host '" +
-                                      control().peer(world_peer).host_name + "' from rank " + std::to_string(world_rank()) +
-                                      " (SLUICE_TRANSPORT is " + config().text(Setting::transport) + ")"};
+                                      control().peer(world_peer).host_name + "' from rank " +
+                                      std::to_string(world_rank()) + " (SLUICE_TRANSPORT is " +
+                                      config().text(Setting::transport) + ")"};
 }
 
 LinkModel RuntimeState::link_model(const std::vector<Rank>& members) const {
@@ -128,7 +129,8 @@ bool RuntimeState::is_read(const SentOn& sent) const {
 void RuntimeState::drain(bool all) {
   const Nanoseconds now = clock().now();
   const auto over = [&](Draining& one) {
-    const bool read = std::all_of(one.flows.begin(), one.flows.end(), [this](const SentOn& sent) { return is_read(sent); });
+    const bool read =
+        std::all_of(one.flows.begin(), one.flows.end(), [this](const SentOn& sent) { return is_read(sent); });
     if (!all && !read && now - one.since < kDrainMax) return false;
     for (Transport* transport : transport_list()) transport->close_flows(one.communicator);
     return true;
@@ -214,7 +216,8 @@ void* RuntimeState::allocate_window(std::size_t bytes, bool& shared) {
   });
   shared = memory != nullptr;
   if (shared) return memory;
-  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kPlainAlignment - 1) / kPlainAlignment * kPlainAlignment;
+  const std::size_t rounded =
+      (std::max<std::size_t>(bytes, 1) + kPlainAlignment - 1) / kPlainAlignment * kPlainAlignment;
   return std::aligned_alloc(kPlainAlignment, rounded);
 }
 
@@ -225,8 +228,9 @@ void RuntimeState::free_window(void* memory, bool shared) {
 
 Status RuntimeState::check_not_forked() const {
   if (fork_generation() == fork_generation_) return {};
-  return {Code::invalid_argument, "rank " + std::to_string(parts_.control->rank()) +
-                                      "'s Runtime was made before a fork and can't be used in the child; fork first, then make one"};
+  return {Code::invalid_argument,
+          "rank " + std::to_string(parts_.control->rank()) +
+              "'s Runtime was made before a fork and can't be used in the child; fork first, then make one"};
 }
 
 }  // namespace sluice::detail

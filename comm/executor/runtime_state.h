@@ -92,10 +92,10 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::vector<Draining> draining_;  // under the owner token
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::weak_ptr<CommunicatorState>> communicators_;  // GUARDED_BY(mutex_)
-  std::map<Rank, std::string> gone_;                                        // GUARDED_BY(mutex_): who died, and how
-  std::map<Rank, std::string> left_;                                        // GUARDED_BY(mutex_)
-  std::map<std::string, LaneCounters> counters_;                            // GUARDED_BY(mutex_)
-  std::unique_ptr<Engine> engine_;  // last: its thread uses everything above
+  std::map<Rank, std::string> gone_;                                         // GUARDED_BY(mutex_): who died, and how
+  std::map<Rank, std::string> left_;                                         // GUARDED_BY(mutex_)
+  std::map<std::string, LaneCounters> counters_;                             // GUARDED_BY(mutex_)
+  std::unique_ptr<Engine> engine_;                                           // last: its thread uses everything above
 };
 
 }  // namespace sluice::detail

@@ -76,7 +76,8 @@ Result<std::set<Rank>> ShrinkTable::agree(Control& control, const Vote& vote,
 
     std::vector<Rank> silent;
     for (const Rank member : vote.members)
-      if (member != control.rank() && !lost.contains(member) && (!votes.said.contains(member) || votes.said.at(member) != lost))
+      if (member != control.rank() && !lost.contains(member) &&
+          (!votes.said.contains(member) || votes.said.at(member) != lost))
         silent.push_back(member);
     if (silent.empty()) {
       votes.decided = lost;

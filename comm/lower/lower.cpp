@@ -119,7 +119,8 @@ class Lowering {
   }
 
   void begin(int index, const Step& step, Phase phase, const Place& extent) {
-    program_.steps.push_back({index, step.level, phase, local(extent), static_cast<std::uint32_t>(program_.actions.size()), 0});
+    program_.steps.push_back(
+        {index, step.level, phase, local(extent), static_cast<std::uint32_t>(program_.actions.size()), 0});
   }
   void add(Action action) {
     program_.actions.push_back(action);
@@ -163,7 +164,8 @@ class Lowering {
     });
     program_.level_begin.assign(static_cast<std::size_t>(program_.levels) + 1, 0);
     for (const ProgramStep& step : program_.steps) ++program_.level_begin[static_cast<std::size_t>(step.level) + 1];
-    for (std::size_t i = 1; i < program_.level_begin.size(); ++i) program_.level_begin[i] += program_.level_begin[i - 1];
+    for (std::size_t i = 1; i < program_.level_begin.size(); ++i)
+      program_.level_begin[i] += program_.level_begin[i - 1];
   }
 
   void close_direct_flows() {
@@ -187,7 +189,8 @@ class Lowering {
 Result<Program> lower(const Schedule& schedule, Rank rank, bool in_place) {
   if (rank < 0 || rank >= schedule.shape.ranks)
     return Error{Code::invalid_argument, "schedule " + schedule.name + " has ranks 0.." +
-                                             std::to_string(schedule.shape.ranks - 1) + ", not " + std::to_string(rank)};
+                                             std::to_string(schedule.shape.ranks - 1) + ", not " +
+                                             std::to_string(rank)};
   if (schedule.only && *schedule.only != rank)
     return Error{Code::invalid_argument, "schedule " + schedule.name + " was built for rank " +
                                              std::to_string(*schedule.only) + " only, not for " + std::to_string(rank)};

@@ -62,7 +62,7 @@ struct ProgramStep {
   std::int32_t schedule_step = 0;  // for messages to people, and the verifier
   std::int32_t level = 0;
   std::uint8_t phase = 0;
-  Operand extent;                  // a local place; the step moves as many values as it has in the slice
+  Operand extent;  // a local place; the step moves as many values as it has in the slice
   std::uint32_t first_action = 0;
   std::uint32_t actions = 0;
   bool operator==(const ProgramStep&) const = default;
@@ -80,7 +80,7 @@ struct Program {
   std::vector<std::uint32_t> level_begin;  // levels + 1 indices into steps
   std::vector<Action> actions;
   std::vector<CombineAction> combines;
-  std::vector<Action> closing;             // wait_released per out-flow that may carry described messages
+  std::vector<Action> closing;  // wait_released per out-flow that may carry described messages
   bool operator==(const Program&) const = default;
 };
 

@@ -6,11 +6,13 @@
 namespace sluice {
 
 Status check_offer(const Algorithm& algorithm, const TuneRequest& request) {
-  const std::string who = "algorithm '" + std::string(algorithm.name) + "' for " + std::string(name(request.collective));
+  const std::string who =
+      "algorithm '" + std::string(algorithm.name) + "' for " + std::string(name(request.collective));
   if (!algorithm.supports(request.ranks))
     return {Code::unsupported, who + " does not support " + std::to_string(request.ranks) + " ranks"};
   if (request.reduces && request.order == Order::canonical && !algorithm.supports_canonical(request.ranks))
-    return {Code::unsupported, who + " does not offer the canonical order on " + std::to_string(request.ranks) + " ranks"};
+    return {Code::unsupported,
+            who + " does not offer the canonical order on " + std::to_string(request.ranks) + " ranks"};
   if (request.uneven && !algorithm.uneven)
     return {Code::unsupported, who + " relays blocks whose sizes it can't know; a v-form needs another one"};
   return {};
@@ -24,7 +26,8 @@ std::vector<Prediction> predict(const TuneRequest& request, const LinkModel& lin
     all.push_back({&algorithm, cost.rounds * link.latency_seconds + cost.sent_bytes / link.bytes_per_second +
                                    cost.combined_bytes / link.combine_bytes_per_second});
   }
-  std::stable_sort(all.begin(), all.end(), [](const Prediction& a, const Prediction& b) { return a.seconds < b.seconds; });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Prediction& a, const Prediction& b) { return a.seconds < b.seconds; });
   return all;
 }
 

@@ -15,8 +15,8 @@
 namespace sluice {
 
 struct LinkModel {
-  double latency_seconds = 1e-6;      // of one message, end to end
-  double bytes_per_second = 5e9;      // of one rank sending
+  double latency_seconds = 1e-6;          // of one message, end to end
+  double bytes_per_second = 5e9;          // of one rank sending
   double combine_bytes_per_second = 8e9;  // read by the combine kernel
 };
 
@@ -25,8 +25,8 @@ struct TuneRequest {
   int ranks = 1;
   Order order = Order::fast;
   bool uneven = false;
-  bool reduces = true;   // the form sums
-  double bytes = 0;      // as Algorithm::cost's argument
+  bool reduces = true;  // the form sums
+  double bytes = 0;     // as Algorithm::cost's argument
 };
 
 struct Prediction {

@@ -19,16 +19,17 @@ bool reduces(OperationKind kind) {
 
 // One block of every rank's, in the buffer named.
 bool in_has_blocks(OperationKind kind) {
-  return kind == OperationKind::reduce_scatter || kind == OperationKind::reduce_scatter_v || kind == OperationKind::scatter ||
-         kind == OperationKind::scatter_v || kind == OperationKind::all_to_all || kind == OperationKind::all_to_all_v;
+  return kind == OperationKind::reduce_scatter || kind == OperationKind::reduce_scatter_v ||
+         kind == OperationKind::scatter || kind == OperationKind::scatter_v || kind == OperationKind::all_to_all ||
+         kind == OperationKind::all_to_all_v;
 }
 bool out_has_blocks(OperationKind kind) {
   return kind == OperationKind::all_gather || kind == OperationKind::all_gather_v || kind == OperationKind::gather ||
          kind == OperationKind::gather_v || kind == OperationKind::all_to_all || kind == OperationKind::all_to_all_v;
 }
 bool uneven(OperationKind kind) {
-  return kind == OperationKind::all_gather_v || kind == OperationKind::reduce_scatter_v || kind == OperationKind::gather_v ||
-         kind == OperationKind::scatter_v || kind == OperationKind::all_to_all_v;
+  return kind == OperationKind::all_gather_v || kind == OperationKind::reduce_scatter_v ||
+         kind == OperationKind::gather_v || kind == OperationKind::scatter_v || kind == OperationKind::all_to_all_v;
 }
 
 std::size_t sum(const std::vector<std::size_t>& counts, std::size_t first) {
@@ -44,7 +45,8 @@ std::string describe(const CollectiveCase& one) {
          std::string(name(one.order)) + " algorithm '" + one.algorithm + "' seed " + std::to_string(one.seed);
 }
 
-CaseRun::CaseRun(const CollectiveCase& one) : case_(one), reduction_(one.op), ranks_(static_cast<std::size_t>(one.ranks)) {
+CaseRun::CaseRun(const CollectiveCase& one)
+    : case_(one), reduction_(one.op), ranks_(static_cast<std::size_t>(one.ranks)) {
   if (one.op == ReduceOp::premulsum) reduction_ = Reduction::premul_sum(2);
   lay_out();
   fill();
@@ -55,14 +57,17 @@ CaseRun::CaseRun(const CollectiveCase& one) : case_(one), reduction_(one.op), ra
 std::size_t CaseRun::block(Rank from, Rank to) const {
   if (!uneven(case_.kind)) return case_.count;
   std::uint64_t key = static_cast<std::uint64_t>(from) * 64 + static_cast<std::uint64_t>(to);
-  if (case_.kind == OperationKind::all_gather_v || case_.kind == OperationKind::gather_v) key = static_cast<std::uint64_t>(from);
-  if (case_.kind == OperationKind::reduce_scatter_v || case_.kind == OperationKind::scatter_v) key = static_cast<std::uint64_t>(to);
+  if (case_.kind == OperationKind::all_gather_v || case_.kind == OperationKind::gather_v)
+    key = static_cast<std::uint64_t>(from);
+  if (case_.kind == OperationKind::reduce_scatter_v || case_.kind == OperationKind::scatter_v)
+    key = static_cast<std::uint64_t>(to);
   return static_cast<std::size_t>(mix64(case_.seed * 1000 + key) % (case_.count + 1));
 }
 
 std::size_t CaseRun::in_elements(Rank rank) const {
   const RankBuffers& mine = ranks_[static_cast<std::size_t>(rank)];
-  if ((case_.kind == OperationKind::broadcast || case_.kind == OperationKind::scatter || case_.kind == OperationKind::scatter_v) &&
+  if ((case_.kind == OperationKind::broadcast || case_.kind == OperationKind::scatter ||
+       case_.kind == OperationKind::scatter_v) &&
       rank != case_.root)
     return 0;
   return in_has_blocks(case_.kind) ? sum(mine.in_counts, mine.in_counts.size()) : mine.in_counts[0];
@@ -70,7 +75,8 @@ std::size_t CaseRun::in_elements(Rank rank) const {
 
 std::size_t CaseRun::out_elements(Rank rank) const {
   const RankBuffers& mine = ranks_[static_cast<std::size_t>(rank)];
-  if ((case_.kind == OperationKind::reduce || case_.kind == OperationKind::gather || case_.kind == OperationKind::gather_v) &&
+  if ((case_.kind == OperationKind::reduce || case_.kind == OperationKind::gather ||
+       case_.kind == OperationKind::gather_v) &&
       rank != case_.root)
     return 0;
   return out_has_blocks(case_.kind) ? sum(mine.out_counts, mine.out_counts.size()) : mine.out_counts[0];
@@ -88,8 +94,12 @@ void CaseRun::lay_out() {
     RankBuffers& mine = ranks_[static_cast<std::size_t>(rank)];
     const bool whole = !in_has_blocks(case_.kind) && !out_has_blocks(case_.kind);
     for (Rank other = 0; other < case_.ranks; ++other) {
-      mine.in_counts.push_back(in_has_blocks(case_.kind) ? block(rank, other) : whole ? case_.count : block(rank, rank));
-      mine.out_counts.push_back(out_has_blocks(case_.kind) ? block(other, rank) : whole ? case_.count : block(rank, rank));
+      mine.in_counts.push_back(in_has_blocks(case_.kind) ? block(rank, other)
+                               : whole                   ? case_.count
+                                                         : block(rank, rank));
+      mine.out_counts.push_back(out_has_blocks(case_.kind) ? block(other, rank)
+                                : whole                    ? case_.count
+                                                           : block(rank, rank));
     }
     if (case_.kind == OperationKind::scatter_v) mine.out_counts[0] = block(case_.root, rank);
     mine.in_bytes = in_elements(rank) * bytes;
@@ -101,7 +111,8 @@ void CaseRun::lay_out() {
     if (!case_.in_place || !both) continue;
     mine.out = mine.in;
     if (in_has_blocks(case_.kind) && !out_has_blocks(case_.kind)) mine.out = mine.in + sum(mine.in_counts, own) * bytes;
-    if (out_has_blocks(case_.kind) && !in_has_blocks(case_.kind)) mine.in = mine.out + sum(mine.out_counts, own) * bytes;
+    if (out_has_blocks(case_.kind) && !in_has_blocks(case_.kind))
+      mine.in = mine.out + sum(mine.out_counts, own) * bytes;
   }
 }
 
@@ -149,7 +160,8 @@ void CaseRun::expect() {
 Work CaseRun::post(Communicator& communicator) {
   const Rank rank = communicator.rank();
   RankBuffers& mine = ranks_[static_cast<std::size_t>(rank)];
-  const InOut buffers{mine.in_bytes > 0 ? mine.in : nullptr, mine.out_bytes > 0 ? mine.out : nullptr, case_.count, case_.type};
+  const InOut buffers{mine.in_bytes > 0 ? mine.in : nullptr, mine.out_bytes > 0 ? mine.out : nullptr, case_.count,
+                      case_.type};
   InOut own = buffers;  // for the v-forms in which every rank gives its own count
   CallOptions options;
   if (reduces(case_.kind)) options.order = case_.order;
@@ -164,7 +176,8 @@ Work CaseRun::post(Communicator& communicator) {
     case OperationKind::scatter: return communicator.scatter(buffers, case_.root, options);
     case OperationKind::all_to_all: return communicator.all_to_all(buffers, options);
     case OperationKind::all_gather_v: return communicator.all_gather_v(buffers, {mine.out_counts, {}}, options);
-    case OperationKind::reduce_scatter_v: return communicator.reduce_scatter_v(buffers, {mine.in_counts, {}}, reduction_, options);
+    case OperationKind::reduce_scatter_v:
+      return communicator.reduce_scatter_v(buffers, {mine.in_counts, {}}, reduction_, options);
     case OperationKind::gather_v:
       own.count = mine.in_counts[0];
       return communicator.gather_v(own, {mine.out_counts, {}}, case_.root, options);
@@ -188,7 +201,8 @@ std::string CaseRun::check() const {
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     const RankBuffers& mine = ranks_[rank];
     const Bytes got = output(static_cast<Rank>(rank));
-    if (got.size() != mine.want.size()) return "rank " + std::to_string(rank) + ": the case itself is wrong about sizes";
+    if (got.size() != mine.want.size())
+      return "rank " + std::to_string(rank) + ": the case itself is wrong about sizes";
     if (const auto at = first_difference(case_.type, got, mine.want, case_.order == Order::canonical); at >= 0)
       return describe(case_) + ": rank " + std::to_string(rank) + " differs at element " + std::to_string(at);
     const bool in_place = case_.in_place && mine.in_bytes > 0 && mine.out_bytes > 0;

@@ -14,7 +14,8 @@
 namespace sluice::test {
 
 struct CollectiveCase {
-  OperationKind kind = OperationKind::all_reduce;  // of the sixteen that Communicator offers, without split, close, point_to_point
+  OperationKind kind =
+      OperationKind::all_reduce;  // of the sixteen that Communicator offers, without split, close, point_to_point
   int ranks = 2;
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;

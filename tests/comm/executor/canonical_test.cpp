@@ -23,12 +23,13 @@ constexpr int kRanksMax = 9;
 std::vector<CollectiveCase> cases_of(int ranks) {
   std::vector<CollectiveCase> cases;
   for (const Algorithm& algorithm : all_algorithms()) {
-    if (!is_reduction(algorithm.collective) || !algorithm.supports(ranks) || !algorithm.supports_canonical(ranks)) continue;
+    if (!is_reduction(algorithm.collective) || !algorithm.supports(ranks) || !algorithm.supports_canonical(ranks))
+      continue;
     for (const DataType type : kTypes) {
       CollectiveCase one;
-      one.kind = algorithm.collective == Collective::all_reduce   ? OperationKind::all_reduce
-                 : algorithm.collective == Collective::reduce ? OperationKind::reduce
-                                                              : OperationKind::reduce_scatter;
+      one.kind = algorithm.collective == Collective::all_reduce ? OperationKind::all_reduce
+                 : algorithm.collective == Collective::reduce   ? OperationKind::reduce
+                                                                : OperationKind::reduce_scatter;
       one.ranks = ranks;
       one.type = type;
       one.count = 1501;
@@ -54,8 +55,9 @@ std::vector<Way> ways() {
     for (const char* slice : kSliceBytes) all.push_back({transport, slice});
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Ways, CanonicalOrder, testing::ValuesIn(ways()),
-                         [](const auto& tested) { return tested.param.transport + "_slices_of_" + tested.param.slice_bytes; });
+INSTANTIATE_TEST_SUITE_P(Ways, CanonicalOrder, testing::ValuesIn(ways()), [](const auto& tested) {
+  return tested.param.transport + "_slices_of_" + tested.param.slice_bytes;
+});
 
 std::string run_on_loop(const std::vector<std::unique_ptr<CaseRun>>& runs, int ranks, const std::string& slice_bytes) {
   test::LoopJob job(ranks, {}, "10min", {{Setting::slot_bytes, "16384"}, {Setting::slice_bytes, slice_bytes}});
@@ -69,13 +71,14 @@ std::string run_on_loop(const std::vector<std::unique_ptr<CaseRun>>& runs, int r
 }
 
 std::string run_on_threads(const std::vector<std::unique_ptr<CaseRun>>& runs, int ranks, const Way& way) {
-  return test::run_ranks({ranks, way.transport, {{Setting::slot_bytes, "16384"}, {Setting::slice_bytes, way.slice_bytes}}},
-                         [&](Runtime& runtime) -> std::string {
-                           Communicator world = runtime.world();
-                           for (const auto& run : runs)
-                             if (const Status done = run->post(world).wait(); !done.ok()) return done.text();
-                           return world.close().text();
-                         });
+  return test::run_ranks(
+      {ranks, way.transport, {{Setting::slot_bytes, "16384"}, {Setting::slice_bytes, way.slice_bytes}}},
+      [&](Runtime& runtime) -> std::string {
+        Communicator world = runtime.world();
+        for (const auto& run : runs)
+          if (const Status done = run->post(world).wait(); !done.ok()) return done.text();
+        return world.close().text();
+      });
 }
 
 TEST_P(CanonicalOrder, GivesTheReferencesBitsWithEveryAlgorithm) {
@@ -85,7 +88,8 @@ TEST_P(CanonicalOrder, GivesTheReferencesBitsWithEveryAlgorithm) {
     const std::vector<CollectiveCase> cases = cases_of(ranks);
     std::vector<std::unique_ptr<CaseRun>> runs;
     for (const CollectiveCase& one : cases) runs.push_back(std::make_unique<CaseRun>(one));
-    ASSERT_EQ(way.transport == "loop" ? run_on_loop(runs, ranks, way.slice_bytes) : run_on_threads(runs, ranks, way), "");
+    ASSERT_EQ(way.transport == "loop" ? run_on_loop(runs, ranks, way.slice_bytes) : run_on_threads(runs, ranks, way),
+              "");
     for (const auto& run : runs) ASSERT_EQ(run->check(), "") << way.transport << " slices of " << way.slice_bytes;
     results += static_cast<int>(runs.size());
   }
@@ -96,7 +100,8 @@ TEST(CanonicalOrderBroken, AnotherOrderGivesOtherBits) {
   for (const DataType type : kTypes) {
     const auto inputs = test::order_sensitive_inputs(type, 5, 1501);
     EXPECT_GE(test::first_difference(type, test::reduce(inputs, type, ReduceOp::sum, Tree::chain),
-                                     test::reduce(inputs, type, ReduceOp::sum, Tree::canonical)), 0)
+                                     test::reduce(inputs, type, ReduceOp::sum, Tree::canonical)),
+              0)
         << name(type) << ": these inputs can't tell orders apart";
   }
 }

@@ -25,9 +25,10 @@ std::optional<Collective> collective_of(OperationKind kind) {
 }
 
 constexpr OperationKind kKinds[] = {
-    OperationKind::all_reduce,   OperationKind::reduce_scatter, OperationKind::all_gather,       OperationKind::broadcast,
-    OperationKind::reduce,       OperationKind::gather,         OperationKind::scatter,          OperationKind::all_to_all,
-    OperationKind::all_gather_v, OperationKind::gather_v,       OperationKind::reduce_scatter_v, OperationKind::scatter_v,
+    OperationKind::all_reduce,  OperationKind::reduce_scatter,   OperationKind::all_gather,
+    OperationKind::broadcast,   OperationKind::reduce,           OperationKind::gather,
+    OperationKind::scatter,     OperationKind::all_to_all,       OperationKind::all_gather_v,
+    OperationKind::gather_v,    OperationKind::reduce_scatter_v, OperationKind::scatter_v,
     OperationKind::all_to_all_v};
 
 bool is_v(OperationKind kind) { return kind >= OperationKind::all_gather_v && kind <= OperationKind::all_to_all_v; }
@@ -45,10 +46,13 @@ TEST_P(CollectivesOverLoop, EveryAlgorithmGivesTheReferencesBits) {
     for (const Algorithm& algorithm : all_algorithms()) {
       if (algorithm.collective != collective_of(kind) || !algorithm.supports(ranks)) continue;
       if (is_v(kind) && !algorithm.uneven) continue;
-      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{63}, std::size_t{1003}})
+      for (const std::size_t count :
+           {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{63}, std::size_t{1003}})
         for (const bool in_place : {false, true})
           for (const Order order : {Order::fast, Order::canonical}) {
-            if (order == Order::canonical && (!is_reduction(algorithm.collective) || !algorithm.supports_canonical(ranks))) continue;
+            if (order == Order::canonical &&
+                (!is_reduction(algorithm.collective) || !algorithm.supports_canonical(ranks)))
+              continue;
             if (in_place && kind == OperationKind::all_to_all_v) continue;
             CollectiveCase one{kind, ranks, order == Order::canonical ? DataType::bfloat16 : DataType::float32};
             one.op = ++cases % 3 == 0 ? ReduceOp::avg : cases % 3 == 1 ? ReduceOp::sum : ReduceOp::premulsum;
@@ -70,7 +74,8 @@ TEST(CollectivesOverLoopTypes, EveryTypeAndOperation) {
   LoopJob loop(3);
   for (const DataType type : all_data_types())
     for (const ReduceOp op : all_reduce_ops())
-      for (const OperationKind kind : {OperationKind::all_reduce, OperationKind::reduce_scatter, OperationKind::reduce}) {
+      for (const OperationKind kind :
+           {OperationKind::all_reduce, OperationKind::reduce_scatter, OperationKind::reduce}) {
         if (!check_pair(type, op).ok()) continue;
         CollectiveCase one{kind, 3, type, op, 517};
         ASSERT_EQ(loop.run(one), "");

@@ -16,9 +16,10 @@ using test::JobOptions;
 using test::run_ranks;
 
 constexpr OperationKind kKinds[] = {
-    OperationKind::all_reduce,   OperationKind::reduce_scatter, OperationKind::all_gather,       OperationKind::broadcast,
-    OperationKind::reduce,       OperationKind::gather,         OperationKind::scatter,          OperationKind::all_to_all,
-    OperationKind::all_gather_v, OperationKind::gather_v,       OperationKind::reduce_scatter_v, OperationKind::scatter_v,
+    OperationKind::all_reduce,   OperationKind::reduce_scatter,   OperationKind::all_gather,
+    OperationKind::broadcast,    OperationKind::reduce,           OperationKind::gather,
+    OperationKind::scatter,      OperationKind::all_to_all,       OperationKind::all_gather_v,
+    OperationKind::gather_v,     OperationKind::reduce_scatter_v, OperationKind::scatter_v,
     OperationKind::all_to_all_v, OperationKind::barrier};
 
 // Every kind at sizes around the borders of slots and slices.
@@ -48,8 +49,11 @@ struct Way {
 };
 class CollectivesOverThreads : public testing::TestWithParam<Way> {};
 INSTANTIATE_TEST_SUITE_P(Ways, CollectivesOverThreads,
-                         testing::Values(Way{"shm", 2}, Way{"shm", 3}, Way{"shm", 4}, Way{"shm", 7}, Way{"tcp", 2}, Way{"tcp", 3}, Way{"tcp", 4}),
-                         [](const auto& tested) { return tested.param.transport + std::to_string(tested.param.ranks); });
+                         testing::Values(Way{"shm", 2}, Way{"shm", 3}, Way{"shm", 4}, Way{"shm", 7}, Way{"tcp", 2},
+                                         Way{"tcp", 3}, Way{"tcp", 4}),
+                         [](const auto& tested) {
+                           return tested.param.transport + std::to_string(tested.param.ranks);
+                         });
 
 TEST_P(CollectivesOverThreads, GiveTheReferencesBits) {
   const auto [transport, ranks] = GetParam();
@@ -59,7 +63,8 @@ TEST_P(CollectivesOverThreads, GiveTheReferencesBits) {
   const std::string wrong = run_ranks({ranks, transport, {}}, [&](Runtime& runtime) -> std::string {
     Communicator world = runtime.world();
     for (std::size_t i = 0; i < runs.size(); ++i)
-      if (const Status done = runs[i]->post(world).wait(); !done.ok()) return test::describe(cases[i]) + ": " + done.text();
+      if (const Status done = runs[i]->post(world).wait(); !done.ok())
+        return test::describe(cases[i]) + ": " + done.text();
     const Status closed = world.close();
     return closed.ok() ? "" : closed.text();
   });
@@ -85,7 +90,8 @@ TEST_P(CollectivesOverThreads, SendsAndReceivesMatchInOrder) {
     std::size_t at = 0;
     for (Rank peer = 0; peer < world.ranks(); ++peer)
       for (const std::size_t size : kSizes)
-        if (got[at++] != std::vector<int>(size, peer * 1000 + world.rank())) return "wrong data from rank " + std::to_string(peer);
+        if (got[at++] != std::vector<int>(size, peer * 1000 + world.rank()))
+          return "wrong data from rank " + std::to_string(peer);
     const Status closed = world.close();
     return closed.ok() ? "" : closed.text();
   });
@@ -103,7 +109,8 @@ TEST_P(CollectivesOverThreads, SplitByColorAndKeyGivesIndependentCommunicators) 
     if (!half.ok()) return half.error().text;
     if (world.rank() == 0) return half->valid() ? "rank 0 is in a group" : world.close().text();
     std::int64_t sum = world.rank();
-    if (const Status done = half->all_reduce({&sum, &sum, 1, DataType::int64}, ReduceOp::sum).wait(); !done.ok()) return done.text();
+    if (const Status done = half->all_reduce({&sum, &sum, 1, DataType::int64}, ReduceOp::sum).wait(); !done.ok())
+      return done.text();
     std::int64_t want = 0;
     int members = 0;
     for (Rank rank = 1; rank < world.ranks(); ++rank)
@@ -125,7 +132,9 @@ TEST_P(CollectivesOverThreads, ADestroyedCommunicatorStillDeliversWhatWasSent) {
       auto part = world.split(0, 0);
       if (!part.ok()) return part.error().text;
       if (world.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      if (const Status done = part->broadcast({data.data(), data.data(), data.size(), DataType::int32}, 0).wait(); !done.ok()) return done.text();
+      if (const Status done = part->broadcast({data.data(), data.data(), data.size(), DataType::int32}, 0).wait();
+          !done.ok())
+        return done.text();
     }
     if (data.back() != 7) return "the last element is " + std::to_string(data.back());
     return world.close().text();

@@ -21,7 +21,8 @@ using test::LoopJob;
 enum class Fault { none, kill, cut, stall, corrupt, abort, count, type, op, root, kind, order };
 constexpr int kFaults = 12;
 const char* word(Fault fault) {
-  constexpr const char* kWords[] = {"none", "kill", "cut", "stall", "corrupt", "abort", "count", "type", "op", "root", "kind", "order"};
+  constexpr const char* kWords[] = {"none",  "kill", "cut", "stall", "corrupt", "abort",
+                                    "count", "type", "op",  "root",  "kind",    "order"};
   return kWords[static_cast<int>(fault)];
 }
 bool disagrees(Fault fault) { return fault >= Fault::count; }
@@ -52,7 +53,9 @@ CollectiveCase disagreeing(CollectiveCase one, Fault fault) {
     case Fault::type: one.type = one.type == DataType::float32 ? DataType::int32 : DataType::float32; break;
     case Fault::op: one.op = one.op == ReduceOp::sum ? ReduceOp::max : ReduceOp::sum; break;
     case Fault::root: one.root = (one.root + 1) % one.ranks; break;
-    case Fault::kind: one.kind = one.kind == OperationKind::all_reduce ? OperationKind::all_to_all : OperationKind::all_reduce; break;
+    case Fault::kind:
+      one.kind = one.kind == OperationKind::all_reduce ? OperationKind::all_to_all : OperationKind::all_reduce;
+      break;
     case Fault::order: one.order = one.order == Order::fast ? Order::canonical : Order::fast; break;
     default: break;
   }
@@ -94,7 +97,9 @@ Program random_program(std::uint64_t seed) {
   return program;
 }
 
-bool names(const std::string& text, Rank rank) { return text.find("rank " + std::to_string(rank)) != std::string::npos; }
+bool names(const std::string& text, Rank rank) {
+  return text.find("rank " + std::to_string(rank)) != std::string::npos;
+}
 
 // The codes that a rank may see for a fault.
 bool is_right_error(const Program& program, const Status& status) {
@@ -104,7 +109,8 @@ bool is_right_error(const Program& program, const Status& status) {
     case Fault::kill: return status.code() == Code::peer_lost && culprit_named;
     case Fault::cut: return status.code() == Code::peer_lost && (culprit_named || names(status.text(), program.other));
     case Fault::stall: return status.code() == Code::timeout && culprit_named;
-    case Fault::corrupt: return status.code() == Code::mismatch && (culprit_named || names(status.text(), program.other));
+    case Fault::corrupt:
+      return status.code() == Code::mismatch && (culprit_named || names(status.text(), program.other));
     case Fault::abort: return status.code() == Code::aborted && culprit_named;
     default: return status.code() == Code::mismatch && culprit_named;
   }
@@ -144,7 +150,9 @@ std::string run_seed(std::uint64_t seed, bool& struck) {
   const auto unfinished = [&] {
     for (auto& of_case : works)
       for (Rank rank = 0; rank < program.ranks; ++rank)
-        if (!of_case[static_cast<std::size_t>(rank)].test() && !(program.fault == Fault::kill && rank == program.culprit)) return true;
+        if (!of_case[static_cast<std::size_t>(rank)].test() &&
+            !(program.fault == Fault::kill && rank == program.culprit))
+          return true;
     return false;
   };
   for (; step < kStepsMax && unfinished(); ++step) {
@@ -163,12 +171,14 @@ std::string run_seed(std::uint64_t seed, bool& struck) {
       all_ok = all_ok && status.ok();
       struck = struck || !status.ok();
       if (!status.ok() && !is_right_error(program, status))
-        return "case " + std::to_string(i) + " on rank " + std::to_string(rank) + " says " + std::string(name(status.code())) + ": " + status.text();
+        return "case " + std::to_string(i) + " on rank " + std::to_string(rank) + " says " +
+               std::string(name(status.code())) + ": " + status.text();
     }
     if (all_ok && !(disagrees(program.fault) && i == program.at))
       if (const std::string wrong = runs[i]->check(); !wrong.empty()) return wrong;
   }
-  if (disagrees(program.fault) && !struck) return "ranks disagreed in case " + std::to_string(program.at) + " and nobody noticed";
+  if (disagrees(program.fault) && !struck)
+    return "ranks disagreed in case " + std::to_string(program.at) + " and nobody noticed";
   return {};
 }
 

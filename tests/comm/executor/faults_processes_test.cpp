@@ -17,13 +17,15 @@ class FaultsOfProcesses : public testing::TestWithParam<std::string> {
   void SetUp() override { set_log_level(LogLevel::off); }
   RuntimeOptions options(const std::string& deadline = "10min") const {
     RuntimeOptions options;
-    for (const auto& [setting, value] : {std::pair<Setting, std::string>{Setting::transport, GetParam()}, {Setting::deadline, deadline},
+    for (const auto& [setting, value] : {std::pair<Setting, std::string>{Setting::transport, GetParam()},
+                                         {Setting::deadline, deadline},
                                          {Setting::log, "off"}})
       if (const Status done = options.config.set(setting, value, Origin::file); !done.ok()) die_of(done.error());
     return options;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Transports, FaultsOfProcesses, testing::Values("shm", "tcp"), [](const auto& tested) { return tested.param; });
+INSTANTIATE_TEST_SUITE_P(Transports, FaultsOfProcesses, testing::Values("shm", "tcp"),
+                         [](const auto& tested) { return tested.param; });
 
 Status sum_once(Communicator& communicator, std::int64_t& value) {
   return communicator.all_reduce({&value, &value, 1, DataType::int64}, ReduceOp::sum).wait();
@@ -33,7 +35,8 @@ Status sum_once(Communicator& communicator, std::int64_t& value) {
 void reduce_until_error(Communicator& communicator, Seen& seen) {
   std::vector<float> data(1 << 18, 1.0F);
   while (true) {
-    const Status done = communicator.all_reduce({data.data(), data.data(), data.size(), DataType::float32}, ReduceOp::max).wait();
+    const Status done =
+        communicator.all_reduce({data.data(), data.data(), data.size(), DataType::float32}, ReduceOp::max).wait();
     if (!done.ok()) return seen.note(done);
     seen.stage = std::max(seen.stage.load(), 1);
   }

@@ -34,43 +34,55 @@ class Misuse : public testing::Test {
 };
 
 TEST_F(Misuse, NullPointersAreNamed) {
-  expect(world_.all_reduce({nullptr, data_.data(), 8, DataType::float32}, ReduceOp::sum).wait(), Code::invalid_argument, {"all_reduce", "rank 0", "in", "null"});
-  expect(world_.all_gather({data_.data(), nullptr, 8, DataType::float32}).wait(), Code::invalid_argument, {"all_gather", "out", "null"});
+  expect(world_.all_reduce({nullptr, data_.data(), 8, DataType::float32}, ReduceOp::sum).wait(), Code::invalid_argument,
+         {"all_reduce", "rank 0", "in", "null"});
+  expect(world_.all_gather({data_.data(), nullptr, 8, DataType::float32}).wait(), Code::invalid_argument,
+         {"all_gather", "out", "null"});
   expect(world_.send(nullptr, 3, DataType::float32, 0).wait(), Code::invalid_argument, {"send", "null", "3"});
-  EXPECT_TRUE(world_.all_reduce({nullptr, nullptr, 0, DataType::float32}, ReduceOp::sum).wait().ok()) << "a count of zero needs no memory";
+  EXPECT_TRUE(world_.all_reduce({nullptr, nullptr, 0, DataType::float32}, ReduceOp::sum).wait().ok())
+      << "a count of zero needs no memory";
 }
 
 TEST_F(Misuse, RootsAndPeersOutsideAreNamed) {
-  expect(world_.broadcast({data_.data(), data_.data(), 8, DataType::float32}, 1).wait(), Code::invalid_argument, {"root", "1", "0..0"});
-  expect(world_.reduce({data_.data(), data_.data(), 8, DataType::float32}, ReduceOp::sum, -1).wait(), Code::invalid_argument, {"root", "-1"});
+  expect(world_.broadcast({data_.data(), data_.data(), 8, DataType::float32}, 1).wait(), Code::invalid_argument,
+         {"root", "1", "0..0"});
+  expect(world_.reduce({data_.data(), data_.data(), 8, DataType::float32}, ReduceOp::sum, -1).wait(),
+         Code::invalid_argument, {"root", "-1"});
   expect(world_.receive(data_.data(), 1, DataType::float32, 7).wait(), Code::invalid_argument, {"source", "7"});
 }
 
 TEST_F(Misuse, CountsThatOverflowAreRefused) {
   const std::size_t huge = std::numeric_limits<std::size_t>::max() / 2;
-  expect(world_.all_reduce({data_.data(), data_.data(), huge, DataType::float64}, ReduceOp::sum).wait(), Code::invalid_argument, {"count", std::to_string(huge)});
+  expect(world_.all_reduce({data_.data(), data_.data(), huge, DataType::float64}, ReduceOp::sum).wait(),
+         Code::invalid_argument, {"count", std::to_string(huge)});
   const std::array<std::size_t, 1> counts{huge};
-  expect(world_.all_gather_v({data_.data(), data_.data(), 0, DataType::float32}, {counts, {}}).wait(), Code::invalid_argument, {"all_gather_v", std::to_string(huge), "larger than any memory"});
+  expect(world_.all_gather_v({data_.data(), data_.data(), 0, DataType::float32}, {counts, {}}).wait(),
+         Code::invalid_argument, {"all_gather_v", std::to_string(huge), "larger than any memory"});
 }
 
 TEST_F(Misuse, UnsupportedPairsAreRefusedNotSubstituted) {
-  expect(world_.all_reduce({data_.data(), data_.data(), 8, DataType::float32}, ReduceOp::band).wait(), Code::unsupported, {"band", "float32"});
-  expect(world_.all_reduce({data_.data(), data_.data(), 8, static_cast<DataType>(77)}, ReduceOp::sum).wait(), Code::invalid_argument, {"77"});
+  expect(world_.all_reduce({data_.data(), data_.data(), 8, DataType::float32}, ReduceOp::band).wait(),
+         Code::unsupported, {"band", "float32"});
+  expect(world_.all_reduce({data_.data(), data_.data(), 8, static_cast<DataType>(77)}, ReduceOp::sum).wait(),
+         Code::invalid_argument, {"77"});
 }
 
 TEST_F(Misuse, BuffersThatOverlapAskewAreRefused) {
-  expect(world_.all_reduce({data_.data(), data_.data() + 1, 4, DataType::float32}, ReduceOp::sum).wait(), Code::invalid_argument, {"overlap"});
+  expect(world_.all_reduce({data_.data(), data_.data() + 1, 4, DataType::float32}, ReduceOp::sum).wait(),
+         Code::invalid_argument, {"overlap"});
 }
 
 TEST_F(Misuse, WrongBlockTablesAreRefused) {
   const std::array<std::size_t, 2> counts{1, 1};
-  expect(world_.all_gather_v({data_.data(), data_.data() + 4, 0, DataType::float32}, {counts, {}}).wait(), Code::invalid_argument, {"2 counts", "1 ranks"});
+  expect(world_.all_gather_v({data_.data(), data_.data() + 4, 0, DataType::float32}, {counts, {}}).wait(),
+         Code::invalid_argument, {"2 counts", "1 ranks"});
 }
 
 TEST_F(Misuse, UnknownAlgorithmsAreRefused) {
   CallOptions options;
   options.algorithm = "warp_drive";
-  expect(world_.all_reduce({data_.data(), data_.data(), 8, DataType::float32}, ReduceOp::sum, options).wait(), Code::unsupported, {"warp_drive", "all_reduce"});
+  expect(world_.all_reduce({data_.data(), data_.data(), 8, DataType::float32}, ReduceOp::sum, options).wait(),
+         Code::unsupported, {"warp_drive", "all_reduce"});
 }
 
 TEST_F(Misuse, EmptyAndClosedCommunicatorsSaySo) {
@@ -107,19 +119,57 @@ struct Disagreement {
 std::vector<Disagreement> disagreements() {
   const auto odd = [](const Communicator& world) { return world.rank() == 1; };
   return {
-      {"count", [=](Communicator& w, std::vector<float>& d) { return w.all_reduce({d.data(), d.data(), odd(w) ? 999U : 1000U, DataType::float32}, ReduceOp::sum); }, "count"},
-      {"type", [=](Communicator& w, std::vector<float>& d) { return w.all_reduce({d.data(), d.data(), 1000, odd(w) ? DataType::int32 : DataType::float32}, ReduceOp::sum); }, "type"},
-      {"op", [=](Communicator& w, std::vector<float>& d) { return w.all_reduce({d.data(), d.data(), 1000, DataType::float32}, odd(w) ? ReduceOp::max : ReduceOp::sum); }, "reduction"},
-      {"root", [=](Communicator& w, std::vector<float>& d) { return w.broadcast({d.data(), d.data(), 1000, DataType::float32}, odd(w) ? 1 : 0); }, "root"},
-      {"operation", [=](Communicator& w, std::vector<float>& d) { return odd(w) ? w.broadcast({d.data(), d.data(), 1000, DataType::float32}, 0) : w.all_reduce({d.data(), d.data(), 1000, DataType::float32}, ReduceOp::sum); }, "operation"},
-      {"order", [=](Communicator& w, std::vector<float>& d) { CallOptions o; o.order = odd(w) ? Order::canonical : Order::fast; return w.all_reduce({d.data(), d.data(), 1000, DataType::float32}, ReduceOp::sum, o); }, "order"},
-      {"algorithm", [=](Communicator& w, std::vector<float>& d) { CallOptions o; o.algorithm = odd(w) ? "ring" : "two_shot"; return w.all_reduce({d.data(), d.data(), 1000, DataType::float32}, ReduceOp::sum, o); }, "algorithm"},
-      {"factor", [=](Communicator& w, std::vector<float>& d) { return w.all_reduce({d.data(), d.data(), 1000, DataType::float32}, Reduction::premul_sum(odd(w) ? 2 : 3)); }, "factor"},
+      {"count",
+       [=](Communicator& w, std::vector<float>& d) {
+         return w.all_reduce({d.data(), d.data(), odd(w) ? 999U : 1000U, DataType::float32}, ReduceOp::sum);
+       },
+       "count"},
+      {"type",
+       [=](Communicator& w, std::vector<float>& d) {
+         return w.all_reduce({d.data(), d.data(), 1000, odd(w) ? DataType::int32 : DataType::float32}, ReduceOp::sum);
+       },
+       "type"},
+      {"op",
+       [=](Communicator& w, std::vector<float>& d) {
+         return w.all_reduce({d.data(), d.data(), 1000, DataType::float32}, odd(w) ? ReduceOp::max : ReduceOp::sum);
+       },
+       "reduction"},
+      {"root",
+       [=](Communicator& w, std::vector<float>& d) {
+         return w.broadcast({d.data(), d.data(), 1000, DataType::float32}, odd(w) ? 1 : 0);
+       },
+       "root"},
+      {"operation",
+       [=](Communicator& w, std::vector<float>& d) {
+         return odd(w) ? w.broadcast({d.data(), d.data(), 1000, DataType::float32}, 0)
+                       : w.all_reduce({d.data(), d.data(), 1000, DataType::float32}, ReduceOp::sum);
+       },
+       "operation"},
+      {"order",
+       [=](Communicator& w, std::vector<float>& d) {
+         CallOptions o;
+         o.order = odd(w) ? Order::canonical : Order::fast;
+         return w.all_reduce({d.data(), d.data(), 1000, DataType::float32}, ReduceOp::sum, o);
+       },
+       "order"},
+      {"algorithm",
+       [=](Communicator& w, std::vector<float>& d) {
+         CallOptions o;
+         o.algorithm = odd(w) ? "ring" : "two_shot";
+         return w.all_reduce({d.data(), d.data(), 1000, DataType::float32}, ReduceOp::sum, o);
+       },
+       "algorithm"},
+      {"factor",
+       [=](Communicator& w, std::vector<float>& d) {
+         return w.all_reduce({d.data(), d.data(), 1000, DataType::float32}, Reduction::premul_sum(odd(w) ? 2 : 3));
+       },
+       "factor"},
   };
 }
 
 class Disagreeing : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Transports, Disagreeing, testing::Values("shm", "tcp"), [](const auto& tested) { return tested.param; });
+INSTANTIATE_TEST_SUITE_P(Transports, Disagreeing, testing::Values("shm", "tcp"),
+                         [](const auto& tested) { return tested.param; });
 
 TEST_P(Disagreeing, RanksAreNamedWithTheFieldWithinASecond) {
   set_log_level(LogLevel::off);
@@ -133,7 +183,8 @@ TEST_P(Disagreeing, RanksAreNamedWithTheFieldWithinASecond) {
       if (seen.ok()) seen = world.barrier().wait();  // whoever had returned learns it at the next call
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       if (seen.code() != Code::mismatch) return "saw " + std::string(name(seen.code())) + ": " + seen.text();
-      if (seen.text().find("rank 1 posted " + one.field) == std::string::npos) return "does not name rank 1 and " + one.field + ": " + seen.text();
+      if (seen.text().find("rank 1 posted " + one.field) == std::string::npos)
+        return "does not name rank 1 and " + one.field + ": " + seen.text();
       return seconds < 1.0 ? "" : "took " + std::to_string(seconds) + " s";
     });
     EXPECT_EQ(wrong, "") << one.name;
@@ -148,7 +199,9 @@ TEST_P(Disagreeing, LanesOfOneColorMustAgree) {
     options.lane = {world.rank() == 0 ? "tp" : "dp", Priority::urgent};
     const auto part = world.split(0, 0, options);
     if (part.ok()) return "the split was made";
-    return part.error().code == Code::mismatch && part.error().text.find("rank 1") != std::string::npos ? "" : part.error().text;
+    return part.error().code == Code::mismatch && part.error().text.find("rank 1") != std::string::npos
+               ? ""
+               : part.error().text;
   });
   EXPECT_EQ(wrong, "");
 }
@@ -161,7 +214,9 @@ TEST_P(Disagreeing, SendAndReceiveOfDifferentCountsFailAtBothEnds) {
     Status seen = world.rank() == 0 ? world.send(data.data(), 100'000, DataType::float32, 1).wait()
                                     : world.receive(data.data(), 99'999, DataType::float32, 0).wait();
     if (seen.ok()) seen = world.barrier().wait();
-    return seen.code() == Code::mismatch && seen.text().find("99999") != std::string::npos ? "" : std::string(name(seen.code())) + " " + seen.text();
+    return seen.code() == Code::mismatch && seen.text().find("99999") != std::string::npos
+               ? ""
+               : std::string(name(seen.code())) + " " + seen.text();
   });
   EXPECT_EQ(wrong, "");
 }
@@ -175,7 +230,9 @@ TEST_P(Disagreeing, AllToAllVCountsAreCheckedPairwise) {
     const std::array<std::size_t, 2> receive{100, 100};
     Status seen = world.all_to_all_v({in.data(), out.data(), 0, DataType::float32}, {send, {}}, {receive, {}}).wait();
     if (seen.ok()) seen = world.barrier().wait();
-    return seen.code() == Code::mismatch && seen.text().find("rank 0") != std::string::npos ? "" : std::string(name(seen.code())) + " " + seen.text();
+    return seen.code() == Code::mismatch && seen.text().find("rank 0") != std::string::npos
+               ? ""
+               : std::string(name(seen.code())) + " " + seen.text();
   });
   EXPECT_EQ(wrong, "");
 }

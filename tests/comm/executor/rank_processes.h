@@ -87,11 +87,14 @@ class RankProcesses {
     return true;
   }
 
-  [[noreturn]] void run_child(const UniqueId& id, int rank, int ranks, const RuntimeOptions& options, const Body& body) {
+  [[noreturn]] void run_child(const UniqueId& id, int rank, int ranks, const RuntimeOptions& options,
+                              const Body& body) {
     {
       auto runtime = Runtime::join(id, rank, ranks, options);
-      if (runtime.ok()) body(**runtime, seen_[rank]);
-      else seen_[rank].note(runtime.status());
+      if (runtime.ok())
+        body(**runtime, seen_[rank]);
+      else
+        seen_[rank].note(runtime.status());
       seen_[rank].ended = true;
     }
     _exit(0);

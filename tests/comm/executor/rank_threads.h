@@ -36,7 +36,8 @@ inline std::string run_ranks(const JobOptions& job, const std::function<std::str
     });
   for (std::thread& thread : threads) thread.join();
   for (Rank rank = 0; rank < job.ranks; ++rank)
-    if (!wrong[static_cast<std::size_t>(rank)].empty()) return "rank " + std::to_string(rank) + ": " + wrong[static_cast<std::size_t>(rank)];
+    if (!wrong[static_cast<std::size_t>(rank)].empty())
+      return "rank " + std::to_string(rank) + ": " + wrong[static_cast<std::size_t>(rank)];
   return {};
 }
 

@@ -1,0 +1,99 @@
+// Lanes over the loop transport: communicators go on independently, the urgent one first, whatever the order of posts.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "comm/executor/communicator_state.h"
+#include "comm/executor/runtime_state.h"
+#include "tests/comm/executor/loop_fixture.h"
+
+namespace sluice {
+namespace {
+
+using test::CaseRun;
+using test::CollectiveCase;
+using test::LoopJob;
+
+// A communicator of all ranks, made alike at every rank without the blocking split.
+std::vector<Communicator> communicator_of_all(LoopJob& job, std::uint64_t id, const Lane& lane) {
+  std::vector<Communicator> made;
+  for (std::size_t rank = 0; rank < job.worlds.size(); ++rank) {
+    detail::Identity identity;
+    identity.id = id;
+    identity.name = lane.name;
+    identity.lane = lane;
+    identity.rank = static_cast<Rank>(rank);
+    identity.deadline = std::chrono::minutes(10);
+    for (std::size_t member = 0; member < job.worlds.size(); ++member)
+      identity.members.push_back(static_cast<Rank>(member));
+    made.push_back(job.made.runtimes[rank]->state()->make_communicator(identity));
+  }
+  return made;
+}
+
+CollectiveCase sum_of(int ranks, std::size_t count) {
+  CollectiveCase one;
+  one.ranks = ranks;
+  one.count = count;
+  return one;
+}
+
+std::vector<Work> post(CaseRun& run, std::vector<Communicator>& communicators) {
+  std::vector<Work> works;
+  for (Communicator& one : communicators) works.push_back(run.post(one));
+  return works;
+}
+
+TEST(Lanes, AnUrgentOperationOvertakesBulkThatWasPostedBefore) {
+  LoopJob job(3);
+  auto bulk = communicator_of_all(job, 100, {"dp", Priority::bulk});
+  auto urgent = communicator_of_all(job, 200, {"tp", Priority::urgent});
+  CaseRun large(sum_of(3, 200'000));
+  CaseRun small(sum_of(3, 500));
+  std::vector<Work> large_works = post(large, bulk);
+  for (int i = 0; i < 50; ++i) job.made.group->step();
+  std::vector<Work> small_works = post(small, urgent);
+  for (Work& work : small_works) ASSERT_TRUE(work.wait().ok());
+  for (Work& work : large_works) EXPECT_FALSE(work.test()) << "the bulk operation ended before the urgent one";
+  for (Work& work : large_works) ASSERT_TRUE(work.wait().ok());
+  EXPECT_EQ(small.check() + large.check(), "");
+}
+
+TEST(Lanes, OperationsInOppositeOrdersOnDifferentRanksAllEnd) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    Rng rng(seed);
+    LoopOptions options;
+    options.seed = seed;
+    LoopJob job(4, options);
+    std::vector<std::vector<Communicator>> communicators;
+    std::vector<std::unique_ptr<CaseRun>> runs;
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      communicators.push_back(
+          communicator_of_all(job, 100 + i, {"lane" + std::to_string(i % 3), static_cast<Priority>(1 + i % 3)}));
+      runs.push_back(std::make_unique<CaseRun>(sum_of(4, rng.below(3000))));
+    }
+    std::vector<Work> works;
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      std::vector<std::size_t> order{0, 1, 2, 3, 4};
+      for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng.below(i)]);
+      for (const std::size_t which : order) works.push_back(runs[which]->post(communicators[which][rank]));
+    }
+    for (Work& work : works) ASSERT_TRUE(work.wait().ok()) << "seed " << seed;
+    for (const auto& run : runs) ASSERT_EQ(run->check(), "") << "seed " << seed;
+  }
+}
+
+TEST(Lanes, CountersAreKeptPerLane) {
+  LoopJob job(2);
+  auto tp = communicator_of_all(job, 100, {"tp", Priority::urgent});
+  CaseRun run(sum_of(2, 1000));
+  for (Work& work : post(run, tp)) ASSERT_TRUE(work.wait().ok());
+  const std::vector<LaneCounters> counters = job.made.runtimes[0]->lane_counters();
+  ASSERT_EQ(counters.size(), 1U);
+  EXPECT_EQ(counters[0].lane, "tp");
+  EXPECT_EQ(counters[0].operations, 1U);
+  EXPECT_GT(counters[0].bytes_sent, 0U);
+}
+
+}  // namespace
+}  // namespace sluice
