@@ -78,7 +78,7 @@ int run_forked(const Job& job) {
 
 // Several ranks per launched process: each joins as if the launcher had started that many.
 int run_launched(const Job& job) {
-  const auto outcome = run_processes({.processes = job.options.processes}, [&](int index) {
+  const auto run_one = [&](int index) {
     return run_threads(job.options.threads, [&](int thread) {
       LaunchEnvironment launch = job.launch;
       launch.rank = job.launched_index() * job.per_process() + index * job.options.threads + thread;
@@ -86,8 +86,9 @@ int run_launched(const Job& job) {
       if (launch.local_ranks > 0) launch.local_ranks *= job.per_process();
       return run_with(job, Runtime::from_launch(launch, job.runtime_options()));
     });
-  });
-  return finish(job, outcome);
+  };
+  if (job.options.processes == 1) return run_one(0);
+  return finish(job, run_processes({.processes = job.options.processes}, run_one));
 }
 
 int run_job(const Job& job) {

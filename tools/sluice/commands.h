@@ -1,0 +1,59 @@
+// The subcommands of `sluice`: what each is given, and what it does. Every command prints for people, or with `json` one JSON
+// document for programs, and returns the exit code: 0, kFailed (the answer is no), or kUsage (the question is wrong).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace sluice::tools {
+
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+
+// Starts local ranks without MPI; the program joins by Runtime::from_environment().
+struct RunOptions {
+  int ranks = 1;
+  bool json = false;
+  std::vector<std::string> command;  // program and its arguments
+};
+int run_command(const RunOptions& options);
+
+// Shows this machine, or one recorded by `--text`.
+struct TopoOptions {
+  bool json = false;
+  bool text = false;
+  std::string svg_file;
+  std::string from_file;
+};
+int topo_command(const TopoOptions& options);
+
+// Proves schedules and what is lowered from them.
+struct VerifyOptions {
+  bool json = false;
+  bool all = false;
+  std::vector<std::string> files;
+  std::string ranks = "1..16";
+  std::string collective;  // empty: all
+  std::string algorithm;   // empty: all
+  int jobs = 0;            // 0: one per core
+  bool schedules_only = false;
+};
+int verify_command(const VerifyOptions& options);
+
+// Says which algorithm is chosen, why, and what every setting is.
+struct ExplainOptions {
+  bool json = false;
+  std::string collective;  // empty: all
+  std::string bytes;       // empty: a few sizes
+  int ranks = 4;
+  std::string order = "fast";
+};
+int explain_command(const ExplainOptions& options);
+
+// "sluice COMMAND: code: text" on standard error.
+void print_error(const std::string& command, const Error& error);
+
+}  // namespace sluice::tools

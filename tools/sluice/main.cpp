@@ -1,0 +1,108 @@
+// sluice: the command line. Options are declared here; each subcommand has a file of its own.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "sluice/version.h"
+#include "tools/sluice/commands.h"
+
+namespace sluice::tools {
+namespace {
+
+constexpr std::array<std::string_view, 4> kCommands{"run", "topo", "verify", "explain"};
+
+struct AllOptions {
+  RunOptions run;
+  TopoOptions topo;
+  VerifyOptions verify;
+  ExplainOptions explain;
+};
+
+CLI::App* add_run(CLI::App& app, RunOptions& options) {
+  CLI::App* command = app.add_subcommand("run", "start local ranks without MPI: sluice run -n 4 PROGRAM ARGUMENTS");
+  command->add_option("-n", options.ranks, "number of ranks")->required()->check(CLI::Range(1, 1024));
+  command->add_flag("--json", options.json, "at the end print how the ranks ended, as JSON");
+  command->prefix_command();
+  return command;
+}
+
+CLI::App* add_topo(CLI::App& app, TopoOptions& options) {
+  CLI::App* command = app.add_subcommand("topo", "show this machine: processors, memory, devices, networks");
+  command->add_flag("--json", options.json, "print JSON");
+  command->add_flag("--text", options.text, "print the text form, which can be recorded and read back");
+  command->add_option("--svg", options.svg_file, "draw it into FILE");
+  command->add_option("--file", options.from_file, "show a recorded machine instead");
+  return command;
+}
+
+CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
+  CLI::App* command = app.add_subcommand("verify", "prove schedules, and the programs that they are lowered to");
+  command->add_option("file", options.files, "schedules in their text form");
+  command->add_flag("--all", options.all, "every algorithm of every collective");
+  command->add_option("--ranks", options.ranks, "with --all: A..B, or one number (1..16)");
+  command->add_option("--collective", options.collective, "with --all: this one only");
+  command->add_option("--algorithm", options.algorithm, "with --all: this one only");
+  command->add_option("--jobs", options.jobs, "with --all: threads (one per core)")->check(CLI::Range(1, 1024));
+  command->add_flag("--schedules-only", options.schedules_only, "with --all: leave out the lowered programs");
+  command->add_flag("--json", options.json, "print JSON");
+  return command;
+}
+
+CLI::App* add_explain(CLI::App& app, ExplainOptions& options) {
+  CLI::App* command = app.add_subcommand("explain", "which algorithm is chosen and why; every setting and its origin");
+  command->add_option("collective", options.collective, "all_reduce, all_gather, ... (all)");
+  command->add_option("--bytes,--size", options.bytes, "size of the message, as 64K (several)");
+  command->add_option("--ranks", options.ranks, "number of ranks (4)")->check(CLI::Range(1, 4096));
+  command->add_option("--order", options.order, "fast or canonical (fast)")
+      ->check(CLI::IsMember({"fast", "canonical"}));
+  command->add_flag("--json", options.json, "print JSON");
+  return command;
+}
+
+int usage_error(const std::string& what) {
+  std::fprintf(stderr, "sluice: %s (sluice --help, sluice COMMAND --help)\n", what.c_str());
+  return kUsage;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Sluice, collective communication: runs, shows, proves and explains", "sluice");
+  app.set_version_flag("--version", std::string("sluice ") + version());
+  AllOptions options;
+  CLI::App* run_app = add_run(app, options.run);
+  CLI::App* topo_app = add_topo(app, options.topo);
+  CLI::App* verify_app = add_verify(app, options.verify);
+  add_explain(app, options.explain);
+  app.require_subcommand(1);
+  if (argc < 2) return usage_error("a command is missing: run, topo, verify or explain");
+  if (const std::string first = argv[1];
+      !first.starts_with("-") && std::find(kCommands.begin(), kCommands.end(), first) == kCommands.end())
+    return usage_error("'" + first + "' is not a command: there are run, topo, verify and explain");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(error.what());
+  }
+  if (run_app->parsed()) {
+    options.run.command = run_app->remaining();
+    return run_command(options.run);
+  }
+  if (topo_app->parsed()) return topo_command(options.topo);
+  if (verify_app->parsed()) return verify_command(options.verify);
+  return explain_command(options.explain);
+}
+
+}  // namespace
+
+void print_error(const std::string& command, const Error& error) {
+  std::fprintf(stderr, "sluice %s: %s: %s\n", command.c_str(), std::string(name(error.code)).c_str(),
+               error.text.c_str());
+}
+
+}  // namespace sluice::tools
+
+int main(int argc, char** argv) { return sluice::tools::run(argc, argv); }
