@@ -1,6 +1,6 @@
 // Prints the entropy of a text's single bytes and of byte pairs: what a trained model's held-out loss is compared with.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -28,9 +28,12 @@ int main(int argc, char** argv) {
   }
   const Entropy found = entropy(*text);
   if (json)
-    fmt::print("{}\n", nlohmann::json{{"bytes", text->size()}, {"unigram", found.unigram}, {"bigram", found.bigram}}.dump());
+    fmt::print("{}\n",
+               nlohmann::json{{"bytes", text->size()}, {"unigram", found.unigram}, {"bigram", found.bigram}}.dump());
   else
-    fmt::print("{} bytes\nsingle bytes  {:.4f} nats a byte\nbyte pairs    {:.4f} nats a byte (a byte, its predecessor known)\n",
-               text->size(), found.unigram, found.bigram);
+    fmt::print(
+        "{} bytes\nsingle bytes  {:.4f} nats a byte\nbyte pairs    {:.4f} nats a byte (a byte, its predecessor "
+        "known)\n",
+        text->size(), found.unigram, found.bigram);
   return 0;
 }

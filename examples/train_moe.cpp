@@ -62,11 +62,11 @@ int main(int argc, char** argv) {
   if (!launch.ok()) return say(launch.error());
   const int ranks = std::max({1, options.local_ranks, launch->ranks});
   if (options.local_ranks > 0 && launch->ranks > 1)
-    return say({Code::invalid_argument,
-                fmt::format("-g {} under {}, which started {} ranks already: leave -g out", options.local_ranks, launch->source,
-                            launch->ranks)},
+    return say({Code::invalid_argument, fmt::format("-g {} under {}, which started {} ranks already: leave -g out",
+                                                    options.local_ranks, launch->source, launch->ranks)},
                kUsageError);
-  if (const Status status = check_mesh({options.mesh.dp > 0 ? options.mesh.dp : ranks, options.mesh.ep}, ranks); !status.ok())
+  if (const Status status = check_mesh({options.mesh.dp > 0 ? options.mesh.dp : ranks, options.mesh.ep}, ranks);
+      !status.ok())
     return say(status.error(), kUsageError);
   if (launch->rank <= 0)  // before any rank waits for this one
     if (const Status status = Report::can_write(options.metrics); !status.ok()) return say(status.error());

@@ -25,7 +25,8 @@ T Attention<T>::scale() const {
 }
 
 template <typename T>
-typename Attention<T>::Head Attention<T>::head(View<T> qkv, View<T> mixed, Index sequence, Index which, Index head) const {
+typename Attention<T>::Head Attention<T>::head(View<T> qkv, View<T> mixed, Index sequence, Index which,
+                                               Index head) const {
   const Index width = shape_.width;
   const Index kv = head / (shape_.heads / shape_.kv_heads);
   const View<T> rows = qkv.row_range(which * sequence, sequence);
@@ -74,8 +75,7 @@ void Attention<T>::backward(Read<T> x, Index sequence, Read<T> dy, View<T> dx, c
       for (Index first = 0; first < sequence; first += kQueryBlock) {
         const Index rows = std::min(kQueryBlock, sequence - first);
         const Index keys = first + rows;
-        const View<T> p =
-            saved.probabilities.view().row_range(at.probability_row + first, rows).column_range(0, keys);
+        const View<T> p = saved.probabilities.view().row_range(at.probability_row + first, rows).column_range(0, keys);
         const View<T> out = d.mixed.row_range(first, rows);
         const View<T> dscores = scratch.dscores.shape(rows, keys);
         multiply_transposed(d.v.row_range(0, keys), Into::add, p, out);

@@ -15,7 +15,8 @@ void GradientReducer<T>::add(int stage, Placement placement, Communicator& group
   T* sum = parameters_.gradients(placement).data + waiting.first;
   CallOptions options;
   options.order = order_;
-  posted_.add(group.all_reduce({sum, sum, static_cast<std::size_t>(waiting.count), data_type_of<T>()}, ReduceOp::sum, options));
+  posted_.add(
+      group.all_reduce({sum, sum, static_cast<std::size_t>(waiting.count), data_type_of<T>()}, ReduceOp::sum, options));
   waiting = {};
 }
 

@@ -11,16 +11,19 @@ std::vector<Index> sort_slots(const Routing& routing) {
   std::vector<Index> next(static_cast<std::size_t>(routing.experts), 0);
   for (std::size_t e = 1; e < next.size(); ++e) next[e] = next[e - 1] + routing.counts[e - 1];
   std::vector<Index> row(routing.expert.size());
-  for (std::size_t slot = 0; slot < row.size(); ++slot) row[slot] = next[static_cast<std::size_t>(routing.expert[slot])]++;
+  for (std::size_t slot = 0; slot < row.size(); ++slot)
+    row[slot] = next[static_cast<std::size_t>(routing.expert[slot])]++;
   return row;
 }
 
 std::size_t sum(const std::int64_t* counts, Part part) {
-  return static_cast<std::size_t>(std::accumulate(counts + part.first, counts + part.first + part.count, std::int64_t{0}));
+  return static_cast<std::size_t>(
+      std::accumulate(counts + part.first, counts + part.first + part.count, std::int64_t{0}));
 }
 
 // counts: [ranks, local experts], what each rank sends to each of my experts.
-void lay_out_by_expert(const std::vector<std::int64_t>& counts, std::size_t ranks, std::size_t local, DispatchPlan& plan) {
+void lay_out_by_expert(const std::vector<std::int64_t>& counts, std::size_t ranks, std::size_t local,
+                       DispatchPlan& plan) {
   plan.expert_begin.assign(local + 1, 0);
   for (std::size_t e = 0; e < local; ++e) {
     plan.expert_begin[e + 1] = plan.expert_begin[e];
@@ -73,7 +76,8 @@ Status ExpertExchange<T>::plan(const Routing& routing, DispatchPlan& plan) {
   if (alone())
     counts = routing.counts;
   else
-    exchange = group_.all_to_all_v({routing.counts.data(), counts.data(), 0, DataType::int64}, {experts_to, {}}, {experts_from, {}});
+    exchange = group_.all_to_all_v({routing.counts.data(), counts.data(), 0, DataType::int64}, {experts_to, {}},
+                                   {experts_from, {}});
   plan.row_of_slot = sort_slots(routing);
   if (!alone()) SLUICE_TRY(exchange.wait());
 

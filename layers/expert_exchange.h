@@ -19,8 +19,8 @@
 namespace sluice {
 
 struct DispatchPlan {
-  std::vector<Index> row_of_slot;  // place of a slot in `sorted`
-  std::vector<std::size_t> rows_to;    // per rank of the group
+  std::vector<Index> row_of_slot;    // place of a slot in `sorted`
+  std::vector<std::size_t> rows_to;  // per rank of the group
   std::vector<std::size_t> rows_from;
   std::vector<Index> expert_begin;  // local experts + 1: where each one's rows begin in `by_expert`
   struct Move {
@@ -51,7 +51,8 @@ class ExpertExchange {
 
  private:
   bool alone() const { return !group_.valid(); }
-  void post(const T* from, const std::vector<std::size_t>& to_counts, T* to, const std::vector<std::size_t>& from_counts);
+  void post(const T* from, const std::vector<std::size_t>& to_counts, T* to,
+            const std::vector<std::size_t>& from_counts);
 
   Communicator& group_;
   int experts_;

@@ -18,10 +18,11 @@ Status check_mesh(MeshShape shape, int ranks) {
     return {Code::invalid_argument, fmt::format("mesh: dp {} and ep {} must be at least 1", shape.dp, shape.ep)};
   if (shape.dp != ranks)
     return {Code::invalid_argument,
-            fmt::format("mesh: dp {} does not make the world of {} ranks (world = dp): use dp {} or start {} ranks", shape.dp,
-                        ranks, ranks, shape.dp)};
+            fmt::format("mesh: dp {} does not make the world of {} ranks (world = dp): use dp {} or start {} ranks",
+                        shape.dp, ranks, ranks, shape.dp)};
   if (shape.dp % shape.ep != 0)
-    return {Code::invalid_argument, fmt::format("mesh: ep {} must divide dp {} (experts are carved from dp)", shape.ep, shape.dp)};
+    return {Code::invalid_argument,
+            fmt::format("mesh: ep {} must divide dp {} (experts are carved from dp)", shape.ep, shape.dp)};
   return {};
 }
 

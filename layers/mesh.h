@@ -64,10 +64,16 @@ constexpr Part part_of(std::int64_t count, int i, int n) {
 template <typename T>
 constexpr DataType data_type_of();
 template <>
-constexpr DataType data_type_of<float>() { return DataType::float32; }
+constexpr DataType data_type_of<float>() {
+  return DataType::float32;
+}
 template <>
-constexpr DataType data_type_of<double>() { return DataType::float64; }
+constexpr DataType data_type_of<double>() {
+  return DataType::float64;
+}
 template <>
-constexpr DataType data_type_of<std::int64_t>() { return DataType::int64; }
+constexpr DataType data_type_of<std::int64_t>() {
+  return DataType::int64;
+}
 
 }  // namespace sluice

@@ -74,7 +74,8 @@ struct BlockIds {
       to.add({name + ".down", h, inner, placement, spread_inner / residual});
       return first;
     };
-    shared_gate_up = shape.shared_inner > 0 ? feed_forward(named("shared"), shape.shared_inner, Placement::replicated) : 0;
+    shared_gate_up =
+        shape.shared_inner > 0 ? feed_forward(named("shared"), shape.shared_inner, Placement::replicated) : 0;
     shared_down = shared_gate_up + 2;
     for (std::int64_t e = experts.first; e < experts.first + experts.count; ++e) {
       gate_up.push_back(feed_forward(fmt::format("layers.{}.experts.{}", layer, e), shape.inner, Placement::by_expert));
@@ -119,11 +120,12 @@ Model<T>::Model(const ModelShape& shape, Mesh& mesh, std::uint64_t seed)
   parameters_.begin_stage();
   const ParameterId embedding = parameters_.add({"embedding", shape.vocabulary, h, Placement::replicated, 1});
   std::vector<BlockIds<T>> ids;
-  for (int layer = 0; layer < shape.layers; ++layer) ids.emplace_back(shape, layer, exchange_.local_experts(), parameters_);
+  for (int layer = 0; layer < shape.layers; ++layer)
+    ids.emplace_back(shape, layer, exchange_.local_experts(), parameters_);
   parameters_.begin_stage();
   const ParameterId norm = parameters_.add({"last_norm", 1, h, Placement::replicated, 0, false});
-  const ParameterId output = parameters_.add(
-      {"output", shape.vocabulary, h, Placement::replicated, 1 / std::sqrt(static_cast<double>(h))});
+  const ParameterId output =
+      parameters_.add({"output", shape.vocabulary, h, Placement::replicated, 1 / std::sqrt(static_cast<double>(h))});
   parameters_.allocate(seed);
 
   embedding_ = parameters_[embedding];
@@ -136,7 +138,14 @@ Model<T>::Model(const ModelShape& shape, Mesh& mesh, std::uint64_t seed)
                   Attention<T>(attention, parameters_.stacked(id.qkv, 3), parameters_[id.out], rotary_),
                   RmsNorm<T>(parameters_[id.moe_norm]),
                   Moe<T>(id.moe_weights(shape, parameters_), shape.top_k, exchange_, mesh.dp()),
-                  {}, {}, {}, {}, {}, {}, {}, {}}));
+                  {},
+                  {},
+                  {},
+                  {},
+                  {},
+                  {},
+                  {},
+                  {}}));
 }
 
 template <typename T>

@@ -30,9 +30,9 @@ struct ModelShape {
   int kv_heads = 2;
   int experts = 8;
   int top_k = 2;
-  int inner = 256;         // of one expert
-  int shared_inner = 0;    // of the shared expert; 0: none
-  double balance = 0.01;   // factor of the balance loss
+  int inner = 256;        // of one expert
+  int shared_inner = 0;   // of the shared expert; 0: none
+  double balance = 0.01;  // factor of the balance loss
 };
 
 // invalid_argument names the field, its value and what it must be.

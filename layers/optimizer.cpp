@@ -32,7 +32,8 @@ double sum_of_squares(View<T> x) {
   double part[kLanes] = {};
   Index i = 0;
   for (; i + kLanes <= x.columns; i += kLanes)
-    for (Index j = 0; j < kLanes; ++j) part[j] += static_cast<double>(x.data[i + j]) * static_cast<double>(x.data[i + j]);
+    for (Index j = 0; j < kLanes; ++j)
+      part[j] += static_cast<double>(x.data[i + j]) * static_cast<double>(x.data[i + j]);
   for (; i < x.columns; ++i) part[0] += static_cast<double>(x.data[i]) * static_cast<double>(x.data[i]);
   double sum = 0;
   for (const double p : part) sum += p;
@@ -54,11 +55,15 @@ template <typename T>
 void Adamw<T>::step(double learning_rate, double gradient_scale) {
   ++steps_;
   const double t = static_cast<double>(steps_);
-  Factors<T> factors{static_cast<T>(options_.beta1), static_cast<T>(1 - options_.beta1),
-                     static_cast<T>(options_.beta2), static_cast<T>(1 - options_.beta2),
+  Factors<T> factors{static_cast<T>(options_.beta1),
+                     static_cast<T>(1 - options_.beta1),
+                     static_cast<T>(options_.beta2),
+                     static_cast<T>(1 - options_.beta2),
                      static_cast<T>(learning_rate / (1 - std::pow(options_.beta1, t))),
                      static_cast<T>(1 / (1 - std::pow(options_.beta2, t))),
-                     static_cast<T>(options_.epsilon), 0, static_cast<T>(gradient_scale)};
+                     static_cast<T>(options_.epsilon),
+                     0,
+                     static_cast<T>(gradient_scale)};
   for (const auto& tensor : parameters_.tensors()) {
     const Placement placement = tensor.spec.placement;
     const Moments& moments = moments_[static_cast<std::size_t>(placement)];
@@ -81,7 +86,8 @@ double clip_factor(double norm, double limit) { return limit > 0 ? std::min(1.0,
 
 double LearningRate::at(std::int64_t step) const {
   if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
-  const double past = static_cast<double>(step - warmup) / static_cast<double>(std::max<std::int64_t>(1, steps - warmup));
+  const double past =
+      static_cast<double>(step - warmup) / static_cast<double>(std::max<std::int64_t>(1, steps - warmup));
   return peak * (floor + (1 - floor) * 0.5 * (1 + std::cos(std::numbers::pi * std::min(1.0, past))));
 }
 

@@ -59,8 +59,8 @@ void Router<T>::backward(Read<T> x, Read<T> dweights, Balance balance, View<T> d
   std::vector<T> slope(static_cast<std::size_t>(routing.experts), T{0});
   if (balance.factor != 0)
     for (std::size_t e = 0; e < slope.size(); ++e)
-      slope[e] = static_cast<T>(
-          balance_slope(balance.factor, routing.experts, top_k_, balance.tokens, (*balance.counts)[e]));
+      slope[e] =
+          static_cast<T>(balance_slope(balance.factor, routing.experts, top_k_, balance.tokens, (*balance.counts)[e]));
 
   for (Index t = 0; t < x.rows; ++t) {
     std::copy(slope.begin(), slope.end(), dp.row(t));

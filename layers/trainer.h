@@ -19,7 +19,7 @@ struct TrainOptions {
 };
 
 struct StepResult {
-  double loss = 0;          // nats per token, without the balance loss
+  double loss = 0;  // nats per token, without the balance loss
   double balance_loss = 0;
   double gradient_norm = 0;  // before clipping
   std::int64_t tokens = 0;   // counted targets of the global batch

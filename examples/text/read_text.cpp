@@ -24,8 +24,9 @@ Status check_file(const std::string& path) {
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status)) {
     const bool is_default = path == kDefaultText;
-    return bad_file(path, is_default ? "does not exist; install the package dict-gcide, or give another text with --data"
-                                     : "does not exist");
+    return bad_file(path, is_default
+                              ? "does not exist; install the package dict-gcide, or give another text with --data"
+                              : "does not exist");
   }
   if (std::filesystem::is_directory(status)) return bad_file(path, "is a folder, not a text");
   return {};
@@ -94,7 +95,8 @@ Result<std::vector<std::uint8_t>> read_text(const std::string& path) {
   if (!reader.sound()) return bad_file(path, "can't be read: the compressed data ends too early");
   if (text.empty()) return bad_file(path, "is empty");
 #ifndef SLUICE_HAS_ZLIB
-  if (is_gzip(text)) return Error{Code::unsupported, fmt::format("data file {}: is compressed, and this build has no zlib", path)};
+  if (is_gzip(text))
+    return Error{Code::unsupported, fmt::format("data file {}: is compressed, and this build has no zlib", path)};
 #endif
   return text;
 }

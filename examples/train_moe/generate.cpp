@@ -23,7 +23,8 @@ int draw(const float* logits, int count, double temperature, double chance) {
   const double most = *std::max_element(logits, logits + count);
   std::vector<double> weight(static_cast<std::size_t>(count));
   double sum = 0;
-  for (int i = 0; i < count; ++i) sum += weight[static_cast<std::size_t>(i)] = std::exp((logits[i] - most) / temperature);
+  for (int i = 0; i < count; ++i)
+    sum += weight[static_cast<std::size_t>(i)] = std::exp((logits[i] - most) / temperature);
   double left = chance * sum;
   for (int i = 0; i < count; ++i)
     if ((left -= weight[static_cast<std::size_t>(i)]) < 0) return i;
@@ -40,7 +41,8 @@ Result<std::string> generate(Model<float>& model, int dp_rank, const GenerateOpt
                       model.next_token_logits(context(text, model.shape().sequence, dp_rank == 0)));
     const double chance = rng.uniform();
     // Other ranks keep a text of the same length, so that all run as many rounds of the same shape.
-    text += dp_rank == 0 ? static_cast<char>(draw(logits.data, model.shape().vocabulary, options.temperature, chance)) : ' ';
+    text += dp_rank == 0 ? static_cast<char>(draw(logits.data, model.shape().vocabulary, options.temperature, chance))
+                         : ' ';
   }
   return dp_rank == 0 ? text.substr(options.prompt.size()) : std::string();
 }

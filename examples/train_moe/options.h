@@ -13,7 +13,7 @@
 namespace sluice::examples {
 
 struct TrainMoeOptions {
-  int local_ranks = 0;  // -g: forked here; 0: the launcher's ranks, or one
+  int local_ranks = 0;   // -g: forked here; 0: the launcher's ranks, or one
   MeshShape mesh{0, 1};  // dp 0: as many as there are ranks
   ModelShape model;
   TrainOptions train;

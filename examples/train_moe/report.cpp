@@ -57,10 +57,10 @@ void Report::step(const StepReport& report, const std::vector<LaneCounters>& lan
 void Report::show(const StepReport& report) {
   const Nanoseconds now = RealClock::instance().now();
   const bool last = report.step == steps_;
-  const std::string text =
-      fmt::format("step {:>{}}/{}  loss {:.4f}  held out {}  {:.0f} tokens/s", report.step, std::to_string(steps_).size(),
-                  steps_, report.result.loss, eval_loss_ ? fmt::format("{:.4f}", *eval_loss_) : "-",
-                  static_cast<double>(tokens_) / training_seconds_);
+  const std::string text = fmt::format("step {:>{}}/{}  loss {:.4f}  held out {}  {:.0f} tokens/s", report.step,
+                                       std::to_string(steps_).size(), steps_, report.result.loss,
+                                       eval_loss_ ? fmt::format("{:.4f}", *eval_loss_) : "-",
+                                       static_cast<double>(tokens_) / training_seconds_);
   if (terminal_) {
     if (!last && now - shown_ < kRedraw) return;
     shown_ = now;
@@ -90,8 +90,8 @@ void Report::write(const StepReport& report, const std::vector<LaneCounters>& la
 
 void Report::finish(double eval_loss, const std::vector<LaneCounters>& lanes) {
   const double seconds = std::chrono::duration<double>(RealClock::instance().now() - begun_).count();
-  fmt::print("held-out loss {:.4f} nats a byte after {} bytes in {:.1f} s ({:.0f} tokens/s while training)\n", eval_loss, tokens_,
-             seconds, static_cast<double>(tokens_) / training_seconds_);
+  fmt::print("held-out loss {:.4f} nats a byte after {} bytes in {:.1f} s ({:.0f} tokens/s while training)\n",
+             eval_loss, tokens_, seconds, static_cast<double>(tokens_) / training_seconds_);
   for (const LaneCounters& lane : lanes)
     if (lane.operations > 0)
       fmt::print("lane {:<8} {:>8} operations  {:>10} sent  {:.1f} s busy (rank 0)\n", lane.lane, lane.operations,

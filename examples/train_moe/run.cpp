@@ -17,11 +17,12 @@ double seconds_since(Nanoseconds begun) {
 
 void print_start(const TrainMoeOptions& o, const Mesh& mesh, const ByteData& data, Model<float>& model) {
   const auto experts = static_cast<long>(o.model.experts) * 3 * o.model.hidden * o.model.inner * o.model.layers;
-  fmt::print("{} blocks of width {}, {} experts (top {}), {} parameters; dp {}, ep {}\n", o.model.layers, o.model.hidden,
-             o.model.experts, o.model.top_k, model.parameters().count(Placement::replicated) + experts, mesh.shape().dp,
-             mesh.shape().ep);
-  fmt::print("{} bytes to learn from; a step takes {} sequences of {}, an epoch {} steps\n", data.training_bytes(), o.batch,
-             o.model.sequence, (data.samples() + static_cast<std::uint64_t>(o.batch) - 1) / static_cast<std::uint64_t>(o.batch));
+  fmt::print("{} blocks of width {}, {} experts (top {}), {} parameters; dp {}, ep {}\n", o.model.layers,
+             o.model.hidden, o.model.experts, o.model.top_k, model.parameters().count(Placement::replicated) + experts,
+             mesh.shape().dp, mesh.shape().ep);
+  fmt::print("{} bytes to learn from; a step takes {} sequences of {}, an epoch {} steps\n", data.training_bytes(),
+             o.batch, o.model.sequence,
+             (data.samples() + static_cast<std::uint64_t>(o.batch) - 1) / static_cast<std::uint64_t>(o.batch));
 }
 
 class Training {

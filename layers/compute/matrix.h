@@ -1,9 +1,9 @@
 // Matrices as the layers see them: row-major, a View borrows, a Matrix owns and keeps its memory when it shrinks.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
-#include <algorithm>
 #include <memory>
 #include <type_traits>
 

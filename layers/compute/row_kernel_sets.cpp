@@ -4,10 +4,10 @@
 
 namespace sluice {
 
-#define SLUICE_ROW_KERNEL_SET(set)                 \
-  namespace set {                                  \
-  extern const RowKernels<float> float_kernels;    \
-  extern const RowKernels<double> double_kernels;  \
+#define SLUICE_ROW_KERNEL_SET(set)                \
+  namespace set {                                 \
+  extern const RowKernels<float> float_kernels;   \
+  extern const RowKernels<double> double_kernels; \
   }
 SLUICE_ROW_KERNEL_SET(baseline)
 #if defined(__x86_64__)
@@ -19,7 +19,8 @@ namespace {
 
 // What meson.build compiles each set for; the builtin also asks whether the system saves the wide registers.
 #if defined(__x86_64__)
-constexpr std::array<const RowKernels<float>*, 3> kFloat{&baseline::float_kernels, &avx2::float_kernels, &avx512::float_kernels};
+constexpr std::array<const RowKernels<float>*, 3> kFloat{&baseline::float_kernels, &avx2::float_kernels,
+                                                         &avx512::float_kernels};
 constexpr std::array<const RowKernels<double>*, 3> kDouble{&baseline::double_kernels, &avx2::double_kernels,
                                                            &avx512::double_kernels};
 std::size_t runnable() {

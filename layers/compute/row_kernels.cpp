@@ -92,9 +92,9 @@ void swiglu_backward(T* gate, T* up, const T* dinner, Index count) {
 
 }  // namespace
 
-constexpr RowKernels<float> float_kernels{SLUICE_STRING(SLUICE_ROW_KERNELS), dot, largest, softmax, softmax_backward, swiglu,
-                                          swiglu_backward};
-constexpr RowKernels<double> double_kernels{SLUICE_STRING(SLUICE_ROW_KERNELS), dot, largest, softmax, softmax_backward, swiglu,
-                                            swiglu_backward};
+constexpr RowKernels<float> float_kernels{
+    SLUICE_STRING(SLUICE_ROW_KERNELS), dot, largest, softmax, softmax_backward, swiglu, swiglu_backward};
+constexpr RowKernels<double> double_kernels{
+    SLUICE_STRING(SLUICE_ROW_KERNELS), dot, largest, softmax, softmax_backward, swiglu, swiglu_backward};
 
 }  // namespace sluice::SLUICE_ROW_KERNELS

@@ -11,7 +11,8 @@ namespace sluice {
 
 Result<ByteData> ByteData::create(std::span<const std::uint8_t> text, ByteDataOptions options) {
   if (options.length < 1)
-    return Error{Code::invalid_argument, fmt::format("data: a sample of {} bytes, it must be at least 1", options.length)};
+    return Error{Code::invalid_argument,
+                 fmt::format("data: a sample of {} bytes, it must be at least 1", options.length)};
   if (!(options.held_out >= 0 && options.held_out < 1))
     return Error{Code::invalid_argument, fmt::format("data: held-out part {}, it must be in [0, 1)", options.held_out)};
   const auto held_out = static_cast<std::size_t>(std::floor(static_cast<double>(text.size()) * options.held_out));

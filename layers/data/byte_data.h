@@ -19,8 +19,8 @@
 namespace sluice {
 
 struct ByteDataOptions {
-  Index length = 128;       // of a sample
-  double held_out = 0.05;   // 0 <= held_out < 1
+  Index length = 128;      // of a sample
+  double held_out = 0.05;  // 0 <= held_out < 1
   std::uint64_t seed = 1;
 };
 

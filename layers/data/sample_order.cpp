@@ -8,7 +8,9 @@
 namespace sluice {
 
 SampleOrder::SampleOrder(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch)
-    : samples_(samples), key_(mix64(mix64(seed) + epoch)), half_bits_(static_cast<int>((std::bit_width(samples - 1) + 1) / 2)) {
+    : samples_(samples),
+      key_(mix64(mix64(seed) + epoch)),
+      half_bits_(static_cast<int>((std::bit_width(samples - 1) + 1) / 2)) {
   SLUICE_ASSERT(samples >= 1, "an epoch needs a sample");
 }
 

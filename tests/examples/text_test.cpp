@@ -16,7 +16,8 @@ namespace {
 // A file in the test's own folder, removed with the object.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const char* name) : path_(testing::TempDir() + "sluice_" + std::to_string(getpid()) + "_" + name) {}
+  explicit TemporaryFile(const char* name)
+      : path_(testing::TempDir() + "sluice_" + std::to_string(getpid()) + "_" + name) {}
   ~TemporaryFile() { std::remove(path_.c_str()); }
   const std::string& path() const { return path_; }
 
@@ -60,7 +61,8 @@ TEST(ReadText, NamesTheFileAndWhatIsWrongWithIt) {
   const auto missing = read_text("/nowhere/text");
   EXPECT_EQ(missing.error().code, Code::invalid_argument);
   EXPECT_EQ(missing.error().text, "data file /nowhere/text: does not exist");
-  EXPECT_EQ(read_text(testing::TempDir()).error().text, "data file " + testing::TempDir() + ": is a folder, not a text");
+  EXPECT_EQ(read_text(testing::TempDir()).error().text,
+            "data file " + testing::TempDir() + ": is a folder, not a text");
   const TemporaryFile empty("empty");
   empty.write("");
   EXPECT_EQ(read_text(empty.path()).error().text, "data file " + empty.path() + ": is empty");

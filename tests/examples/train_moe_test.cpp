@@ -30,8 +30,9 @@ Said parse(std::vector<std::string> words) {
 }
 
 TEST(TrainMoeOptions, TakesEveryFlagOfTheDesign) {
-  const Said said = parse({"-g", "4", "--steps", "7", "--seed", "3", "--dp", "4", "--ep", "2", "--tp", "1", "--cp", "1", "--pp", "1",
-                           "--etp", "1", "--zero", "0", "--order", "canonical", "--device", "cpu", "--data", "d", "--metrics", "m"});
+  const Said said = parse({"-g",      "4",         "--steps",  "7",   "--seed", "3", "--dp",      "4", "--ep",   "2",
+                           "--tp",    "1",         "--cp",     "1",   "--pp",   "1", "--etp",     "1", "--zero", "0",
+                           "--order", "canonical", "--device", "cpu", "--data", "d", "--metrics", "m"});
   ASSERT_TRUE(said.parsed.options) << said.text;
   const TrainMoeOptions& o = *said.parsed.options;
   EXPECT_EQ(o.local_ranks, 4);
@@ -46,8 +47,9 @@ TEST(TrainMoeOptions, TakesEveryFlagOfTheDesign) {
 }
 
 TEST(TrainMoeOptions, RefusesAxesThatAreNotBuiltByName) {
-  const std::vector<std::vector<std::string>> wishes{{"--tp", "2"},  {"--cp", "2"},   {"--pp", "4"},        {"--etp", "2"},
-                                                     {"--sp"},       {"--zero", "3"}, {"--device", "cuda"}, {"--checkpoint", "dir"}};
+  const std::vector<std::vector<std::string>> wishes{
+      {"--tp", "2"}, {"--cp", "2"},   {"--pp", "4"},        {"--etp", "2"},
+      {"--sp"},      {"--zero", "3"}, {"--device", "cuda"}, {"--checkpoint", "dir"}};
   for (const auto& wish : wishes) {
     const Said said = parse(wish);
     EXPECT_FALSE(said.parsed.options);
@@ -58,10 +60,10 @@ TEST(TrainMoeOptions, RefusesAxesThatAreNotBuiltByName) {
 }
 
 TEST(TrainMoeOptions, RefusesWhatIsNoNumberOrOutOfRange) {
-  const std::vector<std::vector<std::string>> wishes{{"--steps", "many"}, {"--steps", "0"},    {"--dp", "0"},      {"--ep", "-1"},
-                                                     {"-g", "0"},         {"--order", "some"}, {"--zero", "4"},    {"--lr", "x"},
-                                                     {"--held-out", "1"}, {"--batch"},         {"--unknown", "1"}, {"stray"},
-                                                     {"--top-k", "9"},    {"--heads", "3"}};
+  const std::vector<std::vector<std::string>> wishes{
+      {"--steps", "many"}, {"--steps", "0"}, {"--dp", "0"},    {"--ep", "-1"},      {"-g", "0"},
+      {"--order", "some"}, {"--zero", "4"},  {"--lr", "x"},    {"--held-out", "1"}, {"--batch"},
+      {"--unknown", "1"},  {"stray"},        {"--top-k", "9"}, {"--heads", "3"}};
   for (const auto& wish : wishes) {
     const Said said = parse(wish);
     EXPECT_FALSE(said.parsed.options) << wish[0];

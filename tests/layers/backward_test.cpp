@@ -54,7 +54,8 @@ TEST(RmsNormBackward, AgreesWithFiniteDifferences) {
   NormCase c;
   c.backward();
   EXPECT_LT(gradient_error("rms_norm x", c.x, c.dx, [&] { return c.loss(); }), kGradientTolerance);
-  EXPECT_LT(gradient_error("rms_norm gain", c.gain.value, c.gain.gradient, [&] { return c.loss(); }), kGradientTolerance);
+  EXPECT_LT(gradient_error("rms_norm gain", c.gain.value, c.gain.gradient, [&] { return c.loss(); }),
+            kGradientTolerance);
 }
 
 TEST(RmsNormBackwardBroken, AMeanOfAnotherRowIsSeen) {
@@ -94,8 +95,12 @@ struct AttentionCase {
   Attention<double>::Scratch scratch;
 
   explicit AttentionCase(Index length)
-      : sequence(length), rotary(length, 2), x(random_matrix(2 * length, 8, 3)), dy(random_matrix(2 * length, 8, 4)),
-        y(2 * length, 8), dx(zeros(2 * length, 8)) {}
+      : sequence(length),
+        rotary(length, 2),
+        x(random_matrix(2 * length, 8, 3)),
+        dy(random_matrix(2 * length, 8, 4)),
+        y(2 * length, 8),
+        dx(zeros(2 * length, 8)) {}
   double loss() {
     y.fill(0);
     attention.forward(x, sequence, y, saved);
@@ -162,7 +167,8 @@ TEST(SwigluBackward, AgreesWithFiniteDifferences) {
 TEST(SwigluBackwardBroken, GateAndUpExchangedIsSeen) {
   SwigluCase c;
   c.loss();
-  for (Index i = 0; i < 6; ++i) std::swap_ranges(c.saved_gate_up.row(i), c.saved_gate_up.row(i) + 5, c.saved_gate_up.row(i) + 5);
+  for (Index i = 0; i < 6; ++i)
+    std::swap_ranges(c.saved_gate_up.row(i), c.saved_gate_up.row(i) + 5, c.saved_gate_up.row(i) + 5);
   c.layer.backward_input(c.dy, Into::replace, c.dx, c.saved, c.dinner);
   EXPECT_GT(gradient_error("swiglu x, broken", c.x, c.dx, [&] { return c.loss(); }), 100 * kGradientTolerance);
 }
@@ -216,7 +222,11 @@ struct MoeCase {
   Moe<double>::Scratch scratch;
 
   MoeCase(int e, int k)
-      : experts(e), top_k(k), router(e, kHidden, 1), gate_up(e * 2 * kInner, kHidden, 2), down(e * kHidden, kInner, 3),
+      : experts(e),
+        top_k(k),
+        router(e, kHidden, 1),
+        gate_up(e * 2 * kInner, kHidden, 2),
+        down(e * kHidden, kInner, 3),
         moe(weights(), k, exchange, alone) {}
   Moe<double>::Weights weights() const {
     Moe<double>::Weights all{router.weight(), {}, {}};
@@ -240,8 +250,11 @@ struct MoeCase {
   double worst() {
     const auto at = [this] { return loss(); };
     double error = gradient_error("moe x", x, dx, at);
-    for (const auto& [name, weight] : {std::pair{"moe router", &router}, {"moe gate and up", &gate_up}, {"moe down", &down},
-                                       {"moe shared gate and up", &shared_gate_up}, {"moe shared down", &shared_down}})
+    for (const auto& [name, weight] : {std::pair{"moe router", &router},
+                                       {"moe gate and up", &gate_up},
+                                       {"moe down", &down},
+                                       {"moe shared gate and up", &shared_gate_up},
+                                       {"moe shared down", &shared_down}})
       error = std::max(error, gradient_error(name, weight->value, weight->gradient, at));
     return error;
   }

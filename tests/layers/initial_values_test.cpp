@@ -32,7 +32,8 @@ TEST(InitialValues, OfAnExpertAreTheSameWhoeverOwnsIt) {
       for (std::int64_t e = 0; e < part.count; ++e) {
         const float* here = own[static_cast<std::size_t>(1 + e)].value.data;
         const float* there = all[static_cast<std::size_t>(1 + part.first + e)].value.data;
-        EXPECT_TRUE(std::equal(here, here + 12, there)) << "expert " << part.first + e << " of rank " << r << "/" << ranks;
+        EXPECT_TRUE(std::equal(here, here + 12, there))
+            << "expert " << part.first + e << " of rank " << r << "/" << ranks;
       }
       EXPECT_TRUE(std::equal(own[0].value.data, own[0].value.data + 20, all[0].value.data));
     }

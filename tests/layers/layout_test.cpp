@@ -53,9 +53,9 @@ struct Recipe {
 
 struct Outcome {
   std::vector<StepResult> steps;
-  std::vector<std::vector<std::int64_t>> counts;          // per block, of the last step
-  std::map<std::string, std::vector<float>> weights;      // by logical name, from whichever rank holds it
-  std::vector<std::string> replicas_that_differ;          // tensors of which two ranks hold different bits
+  std::vector<std::vector<std::int64_t>> counts;      // per block, of the last step
+  std::map<std::string, std::vector<float>> weights;  // by logical name, from whichever rank holds it
+  std::vector<std::string> replicas_that_differ;      // tensors of which two ranks hold different bits
   double eval_loss = 0;
 };
 
@@ -124,8 +124,8 @@ void expect_same(MeshShape shape, const Recipe& run, const Outcome& want) {
     balance = std::max(balance, difference(want.steps[i].balance_loss, got.steps[i].balance_loss));
     EXPECT_EQ(got.steps[i].tokens, want.steps[i].tokens);
   }
-  std::printf("  dp %d ep %d: loss %.1e, gradient norm %.1e, balance loss %.1e (largest relative differences)\n", shape.dp,
-              shape.ep, loss, norm, balance);
+  std::printf("  dp %d ep %d: loss %.1e, gradient norm %.1e, balance loss %.1e (largest relative differences)\n",
+              shape.dp, shape.ep, loss, norm, balance);
   EXPECT_LT(loss, kLossTolerance);
   EXPECT_LT(norm, kNormTolerance);
   EXPECT_LT(balance, kNormTolerance);

@@ -58,7 +58,8 @@ TEST(ModelBackward, AgreesWithFiniteDifferencesInEveryTensor) {
   for (std::size_t id = 0; id < c.model.parameters().tensors().size(); ++id) {
     const Weight<double> weight = c.model.parameters()[id];
     const std::string& name = c.model.parameters().tensors()[id].spec.name;
-    EXPECT_LT(test::gradient_error(name, weight.value, weight.gradient, [&] { return c.loss(); }), test::kGradientTolerance);
+    EXPECT_LT(test::gradient_error(name, weight.value, weight.gradient, [&] { return c.loss(); }),
+              test::kGradientTolerance);
   }
 }
 
@@ -143,7 +144,8 @@ TEST(ModelShapeCheck, NamesTheFieldTheValueAndWhatItMustBe) {
     EXPECT_EQ(status.code(), Code::invalid_argument);
     return status.text();
   };
-  EXPECT_EQ(text([](ModelShape& s) { s.top_k = 9; }), "model: top-k is 9, it must be between 1 and the number of experts");
+  EXPECT_EQ(text([](ModelShape& s) { s.top_k = 9; }),
+            "model: top-k is 9, it must be between 1 and the number of experts");
   EXPECT_EQ(text([](ModelShape& s) { s.kv_heads = 3; }), "model: kv-heads is 3, it must be a divisor of heads");
   EXPECT_NE(text([](ModelShape& s) { s.heads = 3; }).find("heads is 3"), std::string::npos);
   EXPECT_NE(text([](ModelShape& s) { s.layers = 0; }).find("layers is 0"), std::string::npos);

@@ -18,11 +18,13 @@ struct Routed {
   Router<double>::Saved saved;
 
   Routed(const std::vector<std::vector<double>>& logits, int top_k)
-      : identity(static_cast<Index>(logits[0].size()), static_cast<Index>(logits[0].size()), 1), router(identity.weight(), top_k) {
+      : identity(static_cast<Index>(logits[0].size()), static_cast<Index>(logits[0].size()), 1),
+        router(identity.weight(), top_k) {
     identity.value.fill(0);
     for (Index e = 0; e < identity.value.rows(); ++e) identity.value.row(e)[e] = 1;
     Matrix<double> x(static_cast<Index>(logits.size()), identity.value.rows());
-    for (std::size_t t = 0; t < logits.size(); ++t) std::copy(logits[t].begin(), logits[t].end(), x.row(static_cast<Index>(t)));
+    for (std::size_t t = 0; t < logits.size(); ++t)
+      std::copy(logits[t].begin(), logits[t].end(), x.row(static_cast<Index>(t)));
     router.forward(x, saved);
   }
 };
@@ -42,7 +44,8 @@ TEST(Router, ChoosesWhatAStableSortWouldChoose) {
     for (int e = 0; e < experts; ++e) logits.push_back(static_cast<double>(rng.below(4)));  // many ties
     std::vector<int> want(static_cast<std::size_t>(experts));
     std::iota(want.begin(), want.end(), 0);
-    std::stable_sort(want.begin(), want.end(), [&](int a, int b) { return logits[std::size_t(a)] > logits[std::size_t(b)]; });
+    std::stable_sort(want.begin(), want.end(),
+                     [&](int a, int b) { return logits[std::size_t(a)] > logits[std::size_t(b)]; });
     want.resize(static_cast<std::size_t>(top_k));
     EXPECT_EQ(Routed({logits}, top_k).saved.routing.expert, want) << "round " << round;
   }
@@ -75,7 +78,8 @@ TEST(BalanceLoss, IsTheSumOfTheRanksShares) {
     for (double& x : token) x = 3 * rng.uniform();
   const Routed whole(all, 2), first({all.begin(), all.begin() + 2}, 2), second({all.begin() + 2, all.end()}, 2);
   const auto& counts = whole.saved.routing.counts;
-  EXPECT_NEAR(first.router.balance_loss(first.saved, {0.1, 6, &counts}) + second.router.balance_loss(second.saved, {0.1, 6, &counts}),
+  EXPECT_NEAR(first.router.balance_loss(first.saved, {0.1, 6, &counts}) +
+                  second.router.balance_loss(second.saved, {0.1, 6, &counts}),
               whole.router.balance_loss(whole.saved, {0.1, 6, &counts}), 1e-15);
 }
 

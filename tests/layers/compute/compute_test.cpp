@@ -34,14 +34,17 @@ TEST(Multiply, AllThreeFormsAreTheSumOfProducts) {
     const Matrix<double> at = test::random_matrix(depth, 3, 3), bt = test::random_matrix(4, depth, 4);
     Matrix<double> c(3, 4);
     multiply(c.view(), Into::replace, a, b);
-    expect_near(c, slow_product(3, 4, depth, [&](Index i, Index d) { return a.row(i)[d]; },
-                                [&](Index d, Index j) { return b.row(d)[j]; }));
+    expect_near(c, slow_product(
+                       3, 4, depth, [&](Index i, Index d) { return a.row(i)[d]; },
+                       [&](Index d, Index j) { return b.row(d)[j]; }));
     multiply_by_transposed(c.view(), Into::replace, a, bt);
-    expect_near(c, slow_product(3, 4, depth, [&](Index i, Index d) { return a.row(i)[d]; },
-                                [&](Index d, Index j) { return bt.row(j)[d]; }));
+    expect_near(c, slow_product(
+                       3, 4, depth, [&](Index i, Index d) { return a.row(i)[d]; },
+                       [&](Index d, Index j) { return bt.row(j)[d]; }));
     multiply_transposed(c.view(), Into::replace, at, b);
-    expect_near(c, slow_product(3, 4, depth, [&](Index i, Index d) { return at.row(d)[i]; },
-                                [&](Index d, Index j) { return b.row(d)[j]; }));
+    expect_near(c, slow_product(
+                       3, 4, depth, [&](Index i, Index d) { return at.row(d)[i]; },
+                       [&](Index d, Index j) { return b.row(d)[j]; }));
   }
 }
 
@@ -135,8 +138,10 @@ void expect_same_bits(const std::function<void(const RowKernels<T>&, std::vector
     for (const RowKernels<T>* set : runnable_row_kernels<T>()) {
       std::vector<T> got_a = a, got_b = b;
       run(*set, got_a, got_b);
-      EXPECT_EQ(std::memcmp(got_a.data(), want_a.data(), count * sizeof(T)), 0) << set->name << ", " << count << " elements";
-      EXPECT_EQ(std::memcmp(got_b.data(), want_b.data(), count * sizeof(T)), 0) << set->name << ", " << count << " elements";
+      EXPECT_EQ(std::memcmp(got_a.data(), want_a.data(), count * sizeof(T)), 0)
+          << set->name << ", " << count << " elements";
+      EXPECT_EQ(std::memcmp(got_b.data(), want_b.data(), count * sizeof(T)), 0)
+          << set->name << ", " << count << " elements";
     }
   }
 }
