@@ -37,7 +37,9 @@ case $way in
     export PKG_CONFIG_PATH=$library/pkgconfig
     read -ra flags <<<"$(pkg-config --cflags sluice)"
     read -ra shared <<<"$(pkg-config --libs sluice)"
-    read -ra static <<<"$(pkg-config --static --libs sluice | sed 's/-lsluice/-l:libsluice.a/')"
+    # Static for this library alone: what it needs itself stays shared.
+    read -ra needed <<<"$(pkg-config --print-requires-private sluice | tr '\n' ' ')"
+    read -ra static <<<"-L$library -l:libsluice.a $(pkg-config --libs "${needed[@]}") -pthread"
     "${compiler[@]}" "${flags[@]}" -Wall -Wextra -Werror all_reduce.cpp -o shared "${shared[@]}"
     "${compiler[@]}" "${flags[@]}" -Wall -Wextra -Werror all_reduce.cpp -o static "${static[@]}"
     (cd "$root/prefix/include" && find sluice -name '*.h') | while read -r header; do
