@@ -293,9 +293,11 @@ void Channels::refuse(Channel& channel, const Status& why) {
 }
 
 void Channels::report_refusal(const Channel& channel, const Status& why) {
-  const bool silent = channel.in.empty() && (channel.shake != nullptr && !channel.shake->greeted());
-  if (silent && why.code() != Code::refused)
-    return log(LogLevel::debug, self_, "a stream from " + channel.with + " came and said nothing");
+  // Nothing wrong was said: a probe of whether we live, a peer that needs us no more, a scanner.
+  const bool greeted = channel.shake != nullptr && channel.shake->greeted();
+  const bool blameless = why.code() != Code::refused && (channel.in.empty() || greeted);
+  if (blameless && !(greeted && why.code() == Code::timeout))
+    return log(LogLevel::debug, self_, "a stream from " + channel.with + " went away unproved: " + why.text());
   ++refusals_;
   if (refusals_ > kRefusalsLogged && !std::has_single_bit(refusals_)) return;
   log(LogLevel::warn, self_,
