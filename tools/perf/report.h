@@ -22,8 +22,8 @@ struct Half {
   double algorithm_bandwidth = 0;  // GB/s, GB = 1e9
   double bus_bandwidth = 0;
   std::optional<std::uint64_t> wrong;
-  std::optional<Statistics> iterations;  // -I; seconds
-  std::vector<double> iteration_seconds;
+  std::optional<Statistics> iterations = {};  // -I; seconds
+  std::vector<double> iteration_seconds = {};
 };
 
 struct Row {
@@ -32,7 +32,7 @@ struct Row {
   DataType type = DataType::float32;
   std::string operation;  // "none" where nothing is reduced
   Rank root = -1;
-  std::string algorithm;
+  std::string algorithm = {};
   Half out_of_place = {};
   Half in_place = {};
 };

@@ -77,8 +77,10 @@ int run(int argc, char** argv) {
   add_explain(app, options.explain);
   app.require_subcommand(1);
   if (argc < 2) return usage_error("a command is missing: run, topo, verify or explain");
-  if (const std::string first = argv[1];
-      !first.starts_with("-") && std::find(kCommands.begin(), kCommands.end(), first) == kCommands.end())
+  // CLI11 would only say that a command is missing.
+  const std::string first = argv[1];
+  const bool asks = first == "--help" || first == "-h" || first == "--version";
+  if (!asks && std::find(kCommands.begin(), kCommands.end(), first) == kCommands.end())
     return usage_error("'" + first + "' is not a command: there are run, topo, verify and explain");
   try {
     app.parse(argc, argv);
