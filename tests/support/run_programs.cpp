@@ -34,11 +34,10 @@ class Simulation {
   Simulation(std::span<const Program> programs, const ProgramsRun& run)
       : programs_(programs), run_(run), shape_(programs[0].shape), memory_(shape_, run.numbers) {
     slices_ = longest_chunk() / run.slice_elements + (longest_chunk() % run.slice_elements != 0 ? 1 : 0);
-    for (const Program& program : programs) {
-      order_.push_back(order_of(program));
-      scratch_.emplace_back(static_cast<std::size_t>(run.window * shape_.scratch_chunks) * run.slice_elements,
-                            kUntouched);
-    }
+    const std::size_t scratch_elements =
+        static_cast<std::size_t>(run.window * shape_.scratch_chunks) * run.slice_elements;
+    scratch_.assign(programs.size(), std::vector<float>(scratch_elements, kUntouched));
+    for (const Program& program : programs) order_.push_back(order_of(program));
     at_.resize(programs.size());
   }
 
