@@ -1,7 +1,8 @@
 // The builder: checks each step, and derives levels and weights in one pass, for the whole schedule or for one rank.
 //
-//   Cost   O(places touched) per step, whatever is kept. Tracking: three numbers per place of a rank that is touched,
-//          and one entry per ordered pair of ranks that talk; freed by build().
+//   Cost   O(places touched) per step, whatever is kept. Until build(): 28 bytes for every place of a rank that is touched, about
+//          100 for every ordered pair of ranks that talk, and the steps of one moment. At 1024 ranks that is at most 1.7 s and
+//          280 MB (all-to-all, measured); rings and trees take a fraction of it.
 //   Levels are worked out so that they also hold when input and output are one memory: reading an input counts as reading the
 //          output of the same name. A copy between the two is nothing in place, and orders only what names the output.
 #include <algorithm>
