@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "integrations/mpi/mpi_bootstrap.h"
 #include "tools/launch/local_ranks.h"
 #include "tools/perf/driver.h"
 
@@ -78,9 +79,15 @@ int run_forked(const Job& job) {
 
 // Several ranks per launched process: each joins as if the launcher had started that many.
 int run_launched(const Job& job) {
+  LaunchEnvironment base = job.launch;
+  if (needs_mpi_to_meet(base)) {
+    const auto id = unique_id_by_mpi(job.config);
+    if (!id.ok()) return report(job, id.error(), kExitError);
+    base.unique_id = to_hex(*id);
+  }
   const auto run_one = [&](int index) {
     return run_threads(job.options.threads, [&](int thread) {
-      LaunchEnvironment launch = job.launch;
+      LaunchEnvironment launch = base;
       launch.rank = job.launched_index() * job.per_process() + index * job.options.threads + thread;
       launch.ranks = job.ranks();
       if (launch.local_ranks > 0) launch.local_ranks *= job.per_process();

@@ -112,5 +112,54 @@ TEST(Programs, ARankThatIsKilledEndsTheOthers) {
   EXPECT_NE(result.text.find("code 137"), std::string::npos) << result.text;
 }
 
+// ---- under a launcher
+
+const char* const kMpirun = "timeout 100 mpirun --allow-run-as-root --oversubscribe ";
+
+class UnderMpi : public testing::Test {
+ protected:
+  static bool missing() {
+    return test::run_shell("mpirun --version 2>/dev/null").text.find("Open MPI") == std::string::npos;
+  }
+};
+
+TEST_F(UnderMpi, LaunchedProcessesAreRanks) {
+  if (missing()) GTEST_SKIP() << "no Open MPI on this machine";
+  const auto result =
+      test::run_shell(kMpirun + std::string("-n 4 " SLUICE_PROGRAMS "/alltoallv_perf -b 0 -e 2K -f 8 2>&1"));
+  EXPECT_EQ(result.code, 0) << result.text;
+  EXPECT_NE(result.text.find("#  Rank  3"), std::string::npos) << result.text;
+}
+
+TEST_F(UnderMpi, ProcessesAndThreadsMultiplyThem) {
+  if (missing()) GTEST_SKIP() << "no Open MPI on this machine";
+  const auto result =
+      test::run_shell(kMpirun + std::string("-n 2 " SLUICE_PROGRAMS "/all_reduce_perf -g 2 -t 2 -b 0 -e 2K -f 8 2>&1"));
+  EXPECT_EQ(result.code, 0) << result.text;
+  EXPECT_NE(result.text.find("#  Rank  7"), std::string::npos) << result.text;
+}
+
+// Told that half of the ranks are elsewhere, they meet by an id that MPI carries.
+TEST_F(UnderMpi, JobsOfSeveralHostsMeetThroughMpi) {
+  if (missing()) GTEST_SKIP() << "no Open MPI on this machine";
+  for (const char* options : {"-n 4", "-n 2"}) {
+    const std::string more = std::string(options) == "-n 2" ? " -g 2" : "";
+    const auto result = test::run_shell(kMpirun + std::string(options) + " sh -c 'OMPI_COMM_WORLD_LOCAL_SIZE=1 exec " +
+                                        SLUICE_PROGRAMS "/all_gather_perf -b 0 -e 2K -f 8" + more + "' 2>&1");
+    if (result.text.find("this build has no MPI") != std::string::npos) GTEST_SKIP() << "built without MPI";
+    EXPECT_EQ(result.code, 0) << result.text;
+    EXPECT_NE(result.text.find("#  Rank  3"), std::string::npos) << result.text;
+  }
+}
+
+TEST(UnderTorchrun, VariablesAreEnough) {
+  const auto result = test::run_shell(
+      "export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=29411 SLUICE_SECRET=test; for RANK in 0 1 2; do export "
+      "RANK; "
+      "timeout 60 " SLUICE_PROGRAMS "/all_reduce_perf -b 0 -e 2K -f 8 2>&1 & done; wait");
+  EXPECT_NE(result.text.find("# Out of bounds values : 0 OK"), std::string::npos) << result.text;
+  EXPECT_NE(result.text.find("#  Rank  2"), std::string::npos) << result.text;
+}
+
 }  // namespace
 }  // namespace sluice::tools
