@@ -84,7 +84,7 @@ bool ReceiveOperation::accepts(const Preamble& said) {
 }
 
 bool ReceiveOperation::take_first() {
-  const SlotHeader& header = flow_->header();
+  const SlotHeader header = flow_->header();  // a copy: in shared memory its sender can still change it
   const std::byte* payload = flow_->payload();
   Preamble said;
   if (header.digest != digest_ || header.described() || header.bytes < sizeof(said) ||
@@ -107,7 +107,7 @@ bool ReceiveOperation::take_first() {
 }
 
 bool ReceiveOperation::take_next() {
-  const SlotHeader& header = flow_->header();
+  const SlotHeader header = flow_->header();  // a copy: in shared memory its sender can still change it
   const std::byte* payload = flow_->payload();
   if (header.digest != digest_ || payload == nullptr || header.bytes == 0 || header.bytes > bytes_ - moved_ ||
       header.bytes > flow_->ring().shape().slot_bytes) {

@@ -158,7 +158,7 @@ bool ProgramRun::take_source(const Operand& operand, CombineSource& source) {
     return true;
   }
   InFlow& flow = *b_.in_flows[operand.flow];
-  const SlotHeader& header = flow.header(operand.depth);
+  const SlotHeader header = flow.header(operand.depth);  // a copy: in shared memory its sender can still change it
   const Rank peer = b_.program->in_peers[operand.flow];
   source.form = form_of(operand.buffer);
   if (header.digest != b_.digest) {
