@@ -210,7 +210,10 @@ class LoopWorld::Endpoint final : public Transport {
     if (lost(event.from)) return;
     Flow& flow = *event.flow;
     if (event.kind == Kind::credit) {
-      flow.out_ring.ring().control().head.store(event.released, std::memory_order_release);
+      // Two counts that are due together arrive in any order; a later one includes the earlier.
+      if (std::atomic<std::uint64_t>& head = flow.out_ring.ring().control().head;
+          head.load(std::memory_order_relaxed) < event.released)
+        head.store(event.released, std::memory_order_release);
       return world_.note(event, event.released);
     }
     const std::uint64_t message = flow.delivered++;
