@@ -49,7 +49,7 @@ std::string as_string(const std::vector<std::uint8_t>& text) { return {text.begi
 
 TEST(ReadText, GivesTheBytesOfPlainAndCompressedFiles) {
   std::string text;
-  for (int i = 0; i < 300000; ++i) text += static_cast<char>(i * i % 251);  // more than one piece when read
+  for (unsigned i = 0; i < 300000; ++i) text += static_cast<char>(i * i % 251);  // more than one piece when read
   const TemporaryFile plain("plain"), compressed("compressed.gz");
   plain.write(text);
   compressed.write_compressed(text);
