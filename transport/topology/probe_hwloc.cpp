@@ -119,8 +119,9 @@ Result<Topology> convert(hwloc_topology* loaded, Indices& next) {
 Result<HwlocTopology> initialized() {
   hwloc_topology* made = nullptr;
   if (hwloc_topology_init(&made) != 0) return system_error("hwloc_topology_init", errno);
-  // Displays and OpenCL platforms say nothing about links, and asking their drivers is slow and leaks memory.
-  for (const char* component : {"gl", "opencl"})
+  // Displays and OpenCL platforms say nothing about links; PCI devices are found in sysfs without libpciaccess, which
+  // leaks memory at every probe.
+  for (const char* component : {"gl", "opencl", "pci"})
     hwloc_topology_set_components(made, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   return HwlocTopology(made);
 }
