@@ -215,17 +215,18 @@ void ControlTree::leave(std::function<void()> done) {
   flood_own({NoticeKind::peer_left, 0, self_, Code::ok, described(self_) + " has left the job", {}});
   left_ = std::move(done);
   shape_.remove(self_, Presence::left);
-  stop_dialing();
+  if (holds_upward_link()) stop_dialing();
   loop_.cancel(vigil_timer_);
   prober_.forget();
   loop_.after(kLeaveLinger, [this] { left_(); });
-  check_left();
+  settle();
 }
 
-// Children go first: they still need this link until they have another, and through it hear who else is leaving.
+// A leaver goes once it is a leaf of what is linked now: taking a leaf away cuts nobody off. Its neighbours see to that: a child
+// that stays moves to its new parent and drops this link, one that leaves is itself a leaf sooner or later.
 void ControlTree::check_left() {
-  for (const auto& [rank, link] : links_)
-    if (!link->dialed) return;
+  if (links_.size() > 1) return;
+  if (dialing_) return;  // the farewell has no way out yet
   for (const auto& [rank, link] : std::exchange(links_, {})) channels_.finish(*link, std::chrono::milliseconds(500));
   if (channels_.count(Purpose::tree) == 0) return left_();
   loop_.cancel(leave_timer_);

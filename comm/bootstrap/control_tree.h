@@ -8,7 +8,7 @@
 //   Losses    a neighbour whose stream ends without farewell is lost. A neighbour on another machine that has been silent, and
 //             a rank that should be a neighbour by now but is not, are probed: see prober.h.
 //   Leaving   a farewell is flooded; children move to the next ancestor, keeping the old link until the new one stands; a leaver
-//             waits for its children to be gone, at most kLeaveLinger.
+//             stays until it is a leaf, at most kLeaveLinger, so that no farewell is lost with a link.
 //   Cost      a notice: P-1 messages in all, 2 log2 P hops at most. A wake-up every kVigilPeriod only where links cross machines
 //             or a neighbour is missing.
 //   Limits    a stopped (SIGSTOP) inner rank passes nothing on until it continues.
@@ -76,7 +76,8 @@ class ControlTree final : public ChannelOwner {
   void reach_parent(Rank parent);
   void dial_parent();
   void stop_dialing();
-  void drop_stale_links(std::optional<Rank> parent);
+  bool holds_upward_link() const;
+  void drop_stale_links(Rank parent);
   void note_missing(std::optional<Rank> parent);
   void keep_vigil();
   void vigil();

@@ -12,11 +12,12 @@ namespace sluice {
 // Brings the links in line with what is known. Called after every change; does nothing when nothing is to be done.
 void ControlTree::settle() {
   if (peers_.empty()) return;
-  if (left_) return check_left();
   const std::optional<Rank> parent = shape_.parent(self_);
   if (dialing_ && dialing_ != parent) stop_dialing();
-  if (parent && !linked(*parent) && !dialing_) reach_parent(*parent);
-  if (!parent || linked(*parent)) drop_stale_links(parent);
+  // A leaver is content with the old parent, which lingers for it.
+  if (parent && !linked(*parent) && !dialing_ && !(left_ && holds_upward_link())) reach_parent(*parent);
+  if (parent && linked(*parent)) drop_stale_links(*parent);
+  if (left_) return check_left();
   note_missing(parent);
   keep_vigil();
 }
@@ -24,9 +25,12 @@ void ControlTree::settle() {
 void ControlTree::reach_parent(Rank parent) {
   dialing_ = parent;
   // While a parent that leaves still holds this link there is no hurry, and this rank will most likely leave too.
-  const bool held = std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link.second->dialed; });
-  if (!held) return dial_parent();
+  if (!holds_upward_link()) return dial_parent();
   dial_timer_ = loop_.after(kFarewellGrace, [this] { dial_parent(); });
+}
+
+bool ControlTree::holds_upward_link() const {
+  return std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link.second->dialed; });
 }
 
 void ControlTree::stop_dialing() {
@@ -41,8 +45,9 @@ void ControlTree::dial_parent() {
   dial_ = &channels_.dial(endpoint(*dialing_), Purpose::tree, *dialing_, std::chrono::hours(24));
 }
 
-// Links to ranks above that are no longer the parent. The other end must not take it for a death.
-void ControlTree::drop_stale_links(std::optional<Rank> parent) {
+// Links to ranks above that are no longer the parent. The other end must not take it for a death. Whoever becomes the root keeps
+// the link to the old one, which ends it when all others have come over: through it come the farewells of their subtrees.
+void ControlTree::drop_stale_links(Rank parent) {
   for (auto link = links_.begin(); link != links_.end();) {
     Channel& channel = *link->second;
     if (!channel.dialed || link->first == parent) {

@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-inline constexpr Nanoseconds kProbeTime = std::chrono::milliseconds(600);
+inline constexpr Nanoseconds kProbeTime = std::chrono::milliseconds(500);
 
 enum class Verdict : std::uint8_t { alive, gone, silent };
 
