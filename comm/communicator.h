@@ -199,13 +199,14 @@ class Runtime {
   // From torchrun's, MPI's or Slurm's variables, `sluice run`, a rendezvous file, or, with none of these, alone.
   static Result<std::unique_ptr<Runtime>> from_environment();
   // The same for a description that the caller made or changed, as programs do that run several ranks per launched process.
-  static Result<std::unique_ptr<Runtime>> from_launch(const LaunchEnvironment& launch, RuntimeOptions options);
+  static Result<std::unique_ptr<Runtime>> from_launch(const LaunchEnvironment& launch, const RuntimeOptions& options);
   // Rank `rank` of `ranks`, which all know `unique_id` (make_unique_id, 128 bytes, distributed by the caller).
   static Result<std::unique_ptr<Runtime>> join(std::span<const std::byte, 128> unique_id, Rank rank, int ranks,
-                                               RuntimeOptions options);
-  static Result<std::unique_ptr<Runtime>> alone(RuntimeOptions options);
+                                               const RuntimeOptions& options);
+  static Result<std::unique_ptr<Runtime>> alone(const RuntimeOptions& options);
   // All ranks in this thread, over the loop transport: seeded delays, virtual time. Waiting on any Work drives all of them.
-  static Result<std::vector<std::unique_ptr<Runtime>>> loop(int ranks, std::uint64_t seed, RuntimeOptions options);
+  static Result<std::vector<std::unique_ptr<Runtime>>> loop(int ranks, std::uint64_t seed,
+                                                            const RuntimeOptions& options);
 
   ~Runtime();
   Communicator world();  // the same at every call; lives as long as this Runtime

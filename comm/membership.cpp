@@ -45,10 +45,10 @@ Status check_lanes(const std::vector<SplitWord>& words, const std::vector<Rank>&
 }
 
 detail::Identity make_identity(const Communicator& parent, const std::vector<Rank>& ranks, std::uint64_t id,
-                               const SplitOptions& options, std::string fallback_name) {
+                               const SplitOptions& options, const std::string& fallback_name) {
   detail::Identity identity;
   identity.id = id;
-  identity.name = options.name.empty() ? std::move(fallback_name) : options.name;
+  identity.name = options.name.empty() ? fallback_name : options.name;
   identity.lane = options.lane;
   identity.deadline = options.deadline.value_or(parent.state()->identity().deadline);
   for (std::size_t i = 0; i < ranks.size(); ++i) {

@@ -14,7 +14,8 @@ constexpr std::uint64_t kWorldId = 1;
 Runtime::Runtime(std::shared_ptr<detail::RuntimeState> state) : state_(std::move(state)) {}
 Runtime::~Runtime() = default;
 
-Result<std::vector<std::unique_ptr<Runtime>>> Runtime::loop(int ranks, std::uint64_t seed, RuntimeOptions options) {
+Result<std::vector<std::unique_ptr<Runtime>>> Runtime::loop(int ranks, std::uint64_t seed,
+                                                            const RuntimeOptions& options) {
   LoopOptions loop;
   loop.seed = seed;
   SLUICE_TRY_ASSIGN(detail::LoopRuntimes made, detail::make_loop_runtimes(ranks, loop, options));

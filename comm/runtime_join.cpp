@@ -77,14 +77,14 @@ Result<std::unique_ptr<Runtime>> Runtime::from_environment() {
   return from_launch(launch, {.config = config, .join_deadline = config.duration(Setting::join_deadline)});
 }
 
-Result<std::unique_ptr<Runtime>> Runtime::from_launch(const LaunchEnvironment& launch, RuntimeOptions options) {
+Result<std::unique_ptr<Runtime>> Runtime::from_launch(const LaunchEnvironment& launch, const RuntimeOptions& options) {
   apply_log_level(options.config);
   SLUICE_TRY_ASSIGN(auto control, control_from_environment(options.config, launch));
   return assemble(std::move(control), options.config);
 }
 
 Result<std::unique_ptr<Runtime>> Runtime::join(std::span<const std::byte, 128> unique_id, Rank rank, int ranks,
-                                               RuntimeOptions options) {
+                                               const RuntimeOptions& options) {
   Control::Join join;
   std::copy(unique_id.begin(), unique_id.end(), join.id.begin());
   join.rank = rank;
@@ -96,7 +96,7 @@ Result<std::unique_ptr<Runtime>> Runtime::join(std::span<const std::byte, 128> u
   return assemble(std::move(control), options.config);
 }
 
-Result<std::unique_ptr<Runtime>> Runtime::alone(RuntimeOptions options) {
+Result<std::unique_ptr<Runtime>> Runtime::alone(const RuntimeOptions& options) {
   return assemble(Control::alone(), options.config);
 }
 

@@ -71,8 +71,8 @@ Status check_pointer(const Call& call, const void* data, std::size_t bytes, bool
   return {};
 }
 
-// Where `out` lies when it is in place, or nullptr with an own block at the other side.
-const std::byte* in_place_start(const Call& call, const CallExtent& extent, Rank rank) {
+// The address at which `out` lies when it is in place.
+std::uintptr_t in_place_start(const Call& call, const CallExtent& extent, Rank rank) {
   const auto own = static_cast<std::size_t>(rank);
   const auto own_offset = [&](const Blocks& blocks) {
     if (!call.uneven) return own * call.count;
@@ -81,14 +81,11 @@ const std::byte* in_place_start(const Call& call, const CallExtent& extent, Rank
     for (std::size_t i = 0; i < own; ++i) before += blocks.counts[i];
     return before;
   };
-  const auto* in = static_cast<const std::byte*>(call.in);
+  const auto in = reinterpret_cast<std::uintptr_t>(call.in);
   const std::size_t bytes = element_bytes(call.type);
-  if (!extent.has_in || !extent.has_out) return in;
-  if (in_is_blocks(call.collective) && !out_is_blocks(call.collective)) return in + own_offset(call.in_blocks) * bytes;
-  if (out_is_blocks(call.collective) && !in_is_blocks(call.collective))
-    return reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(in) -
-                                              own_offset(call.out_blocks) * bytes);
-  return in;
+  if (!extent.has_in || !extent.has_out || in_is_blocks(call.collective) == out_is_blocks(call.collective)) return in;
+  return in_is_blocks(call.collective) ? in + own_offset(call.in_blocks) * bytes
+                                       : in - own_offset(call.out_blocks) * bytes;
 }
 
 }  // namespace
@@ -141,7 +138,7 @@ Result<bool> check_in_place(const Call& call, const CallExtent& extent, Rank ran
   const auto in = reinterpret_cast<std::uintptr_t>(call.in);
   const auto out = reinterpret_cast<std::uintptr_t>(call.out);
   if (in + extent.in_bytes <= out || out + extent.out_bytes <= in) return false;
-  const bool at_start = out == reinterpret_cast<std::uintptr_t>(in_place_start(call, extent, rank));
+  const bool at_start = out == in_place_start(call, extent, rank);
   const bool all_to_all_v = call.uneven && call.collective == Collective::all_to_all;
   if (at_start && (!all_to_all_v || ranks == 1)) return true;
   return bad(call, rank,

@@ -87,6 +87,7 @@ TEST_P(CanonicalOrder, GivesTheReferencesBitsWithEveryAlgorithm) {
   for (int ranks = kRanksMin; ranks <= kRanksMax; ++ranks) {
     const std::vector<CollectiveCase> cases = cases_of(ranks);
     std::vector<std::unique_ptr<CaseRun>> runs;
+    runs.reserve(cases.size());
     for (const CollectiveCase& one : cases) runs.push_back(std::make_unique<CaseRun>(one));
     ASSERT_EQ(way.transport == "loop" ? run_on_loop(runs, ranks, way.slice_bytes) : run_on_threads(runs, ranks, way),
               "");

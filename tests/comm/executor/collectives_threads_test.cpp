@@ -12,7 +12,6 @@ namespace {
 
 using test::CaseRun;
 using test::CollectiveCase;
-using test::JobOptions;
 using test::run_ranks;
 
 constexpr OperationKind kKinds[] = {
@@ -59,6 +58,7 @@ TEST_P(CollectivesOverThreads, GiveTheReferencesBits) {
   const auto [transport, ranks] = GetParam();
   const std::vector<CollectiveCase> cases = cases_of(ranks);
   std::vector<std::unique_ptr<CaseRun>> runs;
+  runs.reserve(cases.size());
   for (const CollectiveCase& one : cases) runs.push_back(std::make_unique<CaseRun>(one));
   const std::string wrong = run_ranks({ranks, transport, {}}, [&](Runtime& runtime) -> std::string {
     Communicator world = runtime.world();

@@ -175,7 +175,7 @@ std::string run_seed(std::uint64_t seed, bool& struck) {
                std::string(name(status.code())) + ": " + status.text();
     }
     if (all_ok && !(disagrees(program.fault) && i == program.at))
-      if (const std::string wrong = runs[i]->check(); !wrong.empty()) return wrong;
+      if (std::string wrong = runs[i]->check(); !wrong.empty()) return wrong;
   }
   if (disagrees(program.fault) && !struck)
     return "ranks disagreed in case " + std::to_string(program.at) + " and nobody noticed";

@@ -40,6 +40,7 @@ CollectiveCase sum_of(int ranks, std::size_t count) {
 
 std::vector<Work> post(CaseRun& run, std::vector<Communicator>& communicators) {
   std::vector<Work> works;
+  works.reserve(communicators.size());
   for (Communicator& one : communicators) works.push_back(run.post(one));
   return works;
 }

@@ -41,7 +41,7 @@ class RankProcesses {
   using Body = std::function<void(Runtime&, Seen&)>;
 
   // Call while the process has one thread.
-  RankProcesses(int ranks, RuntimeOptions options, const Body& body) : pids_(static_cast<std::size_t>(ranks)) {
+  RankProcesses(int ranks, const RuntimeOptions& options, const Body& body) : pids_(static_cast<std::size_t>(ranks)) {
     void* memory = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     seen_ = static_cast<Seen*>(memory);
     for (int rank = 0; rank < ranks; ++rank) new (seen_ + rank) Seen;

@@ -29,6 +29,7 @@ inline std::string run_ranks(const JobOptions& job, const std::function<std::str
   if (!id.ok()) return id.error().text;
   std::vector<std::string> wrong(static_cast<std::size_t>(job.ranks));
   std::vector<std::thread> threads;
+  threads.reserve(wrong.size());
   for (Rank rank = 0; rank < job.ranks; ++rank)
     threads.emplace_back([&, rank] {
       auto runtime = Runtime::join(*id, rank, job.ranks, options);
