@@ -97,7 +97,7 @@ void CommunicatorState::turn_of_self(Turn& result) {
 }
 
 void CommunicatorState::finish(Operation* operation, Status status) {
-  runtime_->count(lane(), operation->bytes_sent(), runtime_->clock().now() - operation->posted_at());
+  runtime_->count(lane(), operation->bytes_sent(), operation->posted_at(), runtime_->clock().now());
   operation->finish(std::move(status));
   operation->drop_reference();
 }

@@ -192,19 +192,22 @@ void RuntimeState::on_peer_gone(const Notice& notice) {
   engine().wake();
 }
 
-void RuntimeState::count(const Lane& lane, std::uint64_t bytes_sent, Nanoseconds busy) {
+// Operations of a lane may overlap; time is counted once.
+void RuntimeState::count(const Lane& lane, std::uint64_t bytes_sent, Nanoseconds posted_at, Nanoseconds done_at) {
   const std::lock_guard lock(mutex_);
-  LaneCounters& counters = counters_[lane.name];
-  counters.lane = lane.name;
-  ++counters.operations;
-  counters.bytes_sent += bytes_sent;
-  counters.seconds_busy += std::chrono::duration<double>(busy).count();
+  LaneCount& one = counters_[lane.name];
+  one.counters.lane = lane.name;
+  ++one.counters.operations;
+  one.counters.bytes_sent += bytes_sent;
+  const Nanoseconds busy = done_at - std::max(posted_at, one.counted_until);
+  one.counters.seconds_busy += std::max(0.0, std::chrono::duration<double>(busy).count());
+  one.counted_until = std::max(one.counted_until, done_at);
 }
 
 std::vector<LaneCounters> RuntimeState::lane_counters() const {
   const std::lock_guard lock(mutex_);
   std::vector<LaneCounters> all;
-  for (const auto& [name, counters] : counters_) all.push_back(counters);
+  for (const auto& [name, one] : counters_) all.push_back(one.counters);
   return all;
 }
 

@@ -63,7 +63,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   void forget(std::uint64_t communicator, std::vector<SentOn> sent_on);
 
   // Counters per lane name.
-  void count(const Lane& lane, std::uint64_t bytes_sent, Nanoseconds busy);
+  void count(const Lane& lane, std::uint64_t bytes_sent, Nanoseconds posted_at, Nanoseconds done_at);
   std::vector<LaneCounters> lane_counters() const;
 
   void* allocate_window(std::size_t bytes, bool& shared);
@@ -73,6 +73,10 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   Status check_not_forked() const;
 
  private:
+  struct LaneCount {
+    LaneCounters counters;
+    Nanoseconds counted_until{0};  // time before it is in seconds_busy
+  };
   struct Draining {
     std::uint64_t communicator = 0;
     std::vector<SentOn> flows;
@@ -94,7 +98,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::map<std::uint64_t, std::weak_ptr<CommunicatorState>> communicators_;  // GUARDED_BY(mutex_)
   std::map<Rank, std::string> gone_;                                         // GUARDED_BY(mutex_): who died, and how
   std::map<Rank, std::string> left_;                                         // GUARDED_BY(mutex_)
-  std::map<std::string, LaneCounters> counters_;                             // GUARDED_BY(mutex_)
+  std::map<std::string, LaneCount> counters_;                                // GUARDED_BY(mutex_)
   std::unique_ptr<Engine> engine_;                                           // last: its thread uses everything above
 };
 

@@ -96,5 +96,21 @@ TEST(Lanes, CountersAreKeptPerLane) {
   EXPECT_GT(counters[0].bytes_sent, 0U);
 }
 
+TEST(Lanes, TimeOfOverlappingOperationsIsCountedOnce) {
+  LoopJob job(2);
+  auto one = communicator_of_all(job, 100, {"dp", Priority::bulk});
+  auto other = communicator_of_all(job, 200, {"dp", Priority::bulk});
+  const Nanoseconds begin = job.made.group->world().clock().now();
+  CaseRun first(sum_of(2, 50'000)), second(sum_of(2, 50'000));
+  std::vector<Work> first_works = post(first, one);
+  std::vector<Work> second_works = post(second, other);
+  for (Work& work : first_works) ASSERT_TRUE(work.wait().ok());
+  for (Work& work : second_works) ASSERT_TRUE(work.wait().ok());
+  const double passed = std::chrono::duration<double>(job.made.group->world().clock().now() - begin).count();
+  const double busy = job.made.runtimes[0]->lane_counters()[0].seconds_busy;
+  EXPECT_GT(busy, 0);
+  EXPECT_LE(busy, passed);
+}
+
 }  // namespace
 }  // namespace sluice
