@@ -1,6 +1,8 @@
 #include "comm/executor/engine.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
 
@@ -22,7 +24,12 @@ constexpr int kTicksBeforeDrowsy = 100;
 
 Engine::Engine(const Clock& clock, std::vector<Transport*> transports, Options options)
     : clock_(clock), transports_(std::move(transports)), options_(options) {
-  if (options_.thread) thread_ = std::thread([this] { serve(); });
+  if (!options_.thread) return;
+  sigset_t all, before;  // signals are the application's: its handlers do not run on our thread
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { serve(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Engine::~Engine() {
