@@ -84,38 +84,41 @@ std::size_t Measure::case_bytes(const PerfCase& one) const {
   return most * element_bytes(one.type);
 }
 
-std::size_t Measure::stride(const PerfCase& one) const { return round_up(case_bytes(one)) + 2 * kGuard; }
-
-std::size_t Measure::slots(const PerfCase& one) const {
-  return std::max<std::size_t>(1, (capacity_ - 64) / stride(one));
+Measure::Room Measure::room_for(const PerfCase& one) const {
+  Room room;
+  room.bytes = case_bytes(one);
+  room.stride = round_up(room.bytes) + 2 * kGuard;
+  room.slots = std::max<std::size_t>(1, (capacity_ - 64) / room.stride);
+  for (Member& member : ranks_.members()) room.extents.push_back(test_.extents(one, member.group.rank()));
+  return room;
 }
 
-void Measure::post(const PerfCase& one, Member& member, std::size_t slot, std::size_t unalign) {
-  const std::size_t at = slot * stride(one) + kGuard + unalign;
-  PerfCall call{.communicator = &member.group,
-                .send = member.send.data() + at,
-                .receive = member.receive.data() + at,
+void Measure::post(const PerfCase& one, const Room& room, std::size_t member, std::size_t slot, std::size_t unalign) {
+  Member& rank = ranks_.members()[member];
+  const std::size_t at = slot * room.stride + kGuard + unalign;
+  PerfCall call{.communicator = &rank.group,
+                .send = rank.send.data() + at,
+                .receive = rank.receive.data() + at,
                 .options = &call_options_};
   if (one.in_place) {
     const std::size_t element = element_bytes(one.type);
-    const Extents extents = test_.extents(one, member.group.rank());
-    call.send = call.receive + extents.send_at * element;
-    call.receive += extents.receive_at * element;
+    call.send = call.receive + room.extents[member].send_at * element;
+    call.receive += room.extents[member].receive_at * element;
   }
   test_.post(one, call, works_);
 }
 
-void Measure::post_iteration(const PerfCase& one, int iteration) {
-  const std::size_t all = slots(one);
+void Measure::post_iteration(const PerfCase& one, const Room& room, int iteration) {
   const auto aggregate = static_cast<std::size_t>(options_.aggregate);
-  for (Member& member : ranks_.members())
+  for (std::size_t member = 0; member < room.extents.size(); ++member)
     for (std::size_t k = 0; k < aggregate; ++k)
-      post(one, member, (static_cast<std::size_t>(iteration) * aggregate + k) % all, options_.unalign);
+      post(one, room, member, (static_cast<std::size_t>(iteration) * aggregate + k) % room.slots, options_.unalign);
 }
 
 Status Measure::warm_up(const PerfCase& one, int iterations) {
+  const Room room = room_for(one);
   for (int i = 0; i < iterations; ++i) {
-    post_iteration(one, i);
+    post_iteration(one, room, i);
     SLUICE_TRY(wait_all(works_));
   }
   return {};
@@ -124,13 +127,14 @@ Status Measure::warm_up(const PerfCase& one, int iterations) {
 Result<Timing> Measure::time(const PerfCase& one) {
   SLUICE_TRY(warm_up(one, 1));
   SLUICE_TRY(ranks_.barrier());
+  const Room room = room_for(one);
   Timing timing;
   double posting = 0;
   const double begin = seconds_now();
   for (int i = 0; i < options_.iterations; ++i) {
     const bool watched = options_.per_iteration || options_.cpu_time;
     const double iteration_begin = watched ? seconds_now() : 0;
-    post_iteration(one, i);
+    post_iteration(one, room, i);
     if (options_.cpu_time) posting += seconds_now() - iteration_begin;
     SLUICE_TRY(wait_all(works_));
     if (options_.per_iteration) timing.iterations.push_back((seconds_now() - iteration_begin) / options_.aggregate);
@@ -142,48 +146,54 @@ Result<Timing> Measure::time(const PerfCase& one) {
 }
 
 Result<Check> Measure::check(const PerfCase& one, std::size_t unalign, std::uint64_t cycle) {
-  const std::size_t copies = case_bytes(one) <= kCheckCopyBytes ? std::min(slots(one), kCheckCopies) : 1;
+  const Room room = room_for(one);
+  const std::size_t copies = room.bytes <= kCheckCopyBytes ? std::min(room.slots, kCheckCopies) : 1;
   const Order order = call_options_.order.value_or(Order::fast);
-  const auto rule = [&](std::size_t copy) { return rule_of(test_, one, options_, order, 33 * cycle + copy + 1); };
+  std::vector<ValueRule> rules;
   for (std::size_t copy = 0; copy < copies; ++copy)
-    for (Member& member : ranks_.members()) {
-      const Images images = images_of(test_, one, member.group.rank());
-      const std::size_t at = copy * stride(one) + unalign;
-      if (!one.in_place) paint(rule(copy), images.send, member.send.data() + at);
-      paint(rule(copy), images.receive_before, member.receive.data() + at);
-    }
-  for (Member& member : ranks_.members())
-    for (std::size_t copy = 0; copy < copies; ++copy) post(one, member, copy, unalign);
-  SLUICE_TRY(wait_all(works_));
+    rules.push_back(rule_of(test_, one, options_, order, 33 * cycle + copy + 1));
 
+  for (std::size_t copy = 0; copy < copies; ++copy) paint_copy(one, rules[copy], copy * room.stride + unalign);
+  for (std::size_t member = 0; member < room.extents.size(); ++member)
+    for (std::size_t copy = 0; copy < copies; ++copy) post(one, room, member, copy, unalign);
+  SLUICE_TRY(wait_all(works_));
   Check check;
-  for (std::size_t copy = 0; copy < copies; ++copy)
-    for (Member& member : ranks_.members()) {
-      const Rank rank = member.group.rank();
-      const Images images = images_of(test_, one, rank);
-      const std::size_t at = copy * stride(one) + unalign;
-      Differences found = compare(rule(copy), images.receive_after, member.receive.data() + at);
-      if (check.wrong == 0 && found.wrong > 0) check.first = "rank " + std::to_string(rank) + ": " + found.first;
-      check.wrong += found.wrong;
-      if (one.in_place) continue;
-      found = compare(rule(copy), images.send, member.send.data() + at);
-      if (check.wrong == 0 && found.wrong > 0)
-        check.first = "rank " + std::to_string(rank) + ": the input was changed: " + found.first;
-      check.wrong += found.wrong;
-    }
+  for (std::size_t copy = 0; copy < copies; ++copy) compare_copy(one, rules[copy], copy * room.stride + unalign, check);
+
   const bool one_group = ranks_.group_ranks() == ranks_.world_ranks();
-  if (one_group && test_.collective == Collective::all_reduce && depends_on_order(rule(0)))
-    SLUICE_TRY(same_bits_everywhere(one, copies, unalign, check));
+  if (one_group && test_.collective == Collective::all_reduce && depends_on_order(rules.front()))
+    SLUICE_TRY(same_bits_everywhere(room, copies, unalign, check));
   return check;
 }
 
+void Measure::paint_copy(const PerfCase& one, const ValueRule& rule, std::size_t at) {
+  for (Member& member : ranks_.members()) {
+    const Images images = images_of(test_, one, member.group.rank());
+    if (!one.in_place) paint(rule, images.send, member.send.data() + at);
+    paint(rule, images.receive_before, member.receive.data() + at);
+  }
+}
+
+void Measure::compare_copy(const PerfCase& one, const ValueRule& rule, std::size_t at, Check& check) {
+  const auto take = [&check](Rank rank, const char* what, const Differences& found) {
+    if (check.wrong == 0 && found.wrong > 0) check.first = "rank " + std::to_string(rank) + ": " + what + found.first;
+    check.wrong += found.wrong;
+  };
+  for (Member& member : ranks_.members()) {
+    const Rank rank = member.group.rank();
+    const Images images = images_of(test_, one, rank);
+    take(rank, "", compare(rule, images.receive_after, member.receive.data() + at));
+    if (!one.in_place) take(rank, "the input was changed: ", compare(rule, images.send, member.send.data() + at));
+  }
+}
+
 // Whatever the order of summation, all ranks must have got the same bits.
-Status Measure::same_bits_everywhere(const PerfCase& one, std::size_t copies, std::size_t unalign, Check& check) {
+Status Measure::same_bits_everywhere(const Room& room, std::size_t copies, std::size_t unalign, Check& check) {
   std::vector<std::vector<std::uint64_t>> digests;
   for (Member& member : ranks_.members()) {
     auto& mine = digests.emplace_back();
     for (std::size_t copy = 0; copy < copies; ++copy)
-      mine.push_back(digest_of(member.receive.data() + copy * stride(one) + unalign + kGuard, case_bytes(one)));
+      mine.push_back(digest_of(member.receive.data() + copy * room.stride + unalign + kGuard, room.bytes));
   }
   SLUICE_TRY_ASSIGN(const auto least, ranks_.reduce(ReduceOp::min, digests));
   SLUICE_TRY_ASSIGN(const auto most, ranks_.reduce(ReduceOp::max, digests));

@@ -50,12 +50,22 @@ class Measure {
   std::size_t case_bytes(const PerfCase& one) const;
 
  private:
+  // Where the copies of one case lie; computed once, since posting is what is timed.
+  struct Room {
+    std::size_t bytes = 0;   // case_bytes
+    std::size_t stride = 0;  // from copy to copy
+    std::size_t slots = 0;
+    std::vector<Extents> extents;  // of each member
+  };
+
   Measure(const PerfTest& test, const Options& options, Ranks& ranks);
-  std::size_t stride(const PerfCase& one) const;
-  std::size_t slots(const PerfCase& one) const;
-  void post(const PerfCase& one, Member& member, std::size_t slot, std::size_t unalign);
-  void post_iteration(const PerfCase& one, int iteration);
-  Status same_bits_everywhere(const PerfCase& one, std::size_t copies, std::size_t unalign, Check& check);
+  Room room_for(const PerfCase& one) const;
+  void post(const PerfCase& one, const Room& room, std::size_t member, std::size_t slot, std::size_t unalign);
+  void post_iteration(const PerfCase& one, const Room& room, int iteration);
+  // At byte `at` of every member's memories.
+  void paint_copy(const PerfCase& one, const ValueRule& rule, std::size_t at);
+  void compare_copy(const PerfCase& one, const ValueRule& rule, std::size_t at, Check& check);
+  Status same_bits_everywhere(const Room& room, std::size_t copies, std::size_t unalign, Check& check);
 
   const PerfTest& test_;
   const Options& options_;

@@ -219,6 +219,8 @@ Status take_gpu_options(Options& options, const Words& words) {
   if (words.stream_null) options.notes.emplace_back("-y has no effect: there are no streams on a CPU");
   if (words.parallel_init) options.notes.emplace_back("-p has no effect: ranks always join in parallel");
   if (words.cta_policy) options.notes.emplace_back("-x has no effect: there are no CTAs on a CPU");
+  if (!environment_variable("NCCL_TESTS_DEVICE").empty())
+    options.notes.emplace_back("NCCL_TESTS_DEVICE has no effect: there are no devices to choose on a CPU");
   if (words.device_cta_count) options.notes.emplace_back("-V has no effect: there are no CTAs on a CPU");
   return {};
 }
