@@ -64,6 +64,7 @@ T quiet(T value) {
     nan += __builtin_nan("");
   else
     nan += __builtin_nanf("");
+  // NOLINTNEXTLINE(misc-redundant-expression): a NaN differs from itself
   return value == value ? value : nan;
 }
 
@@ -103,6 +104,7 @@ struct Min {
     if constexpr (kFloating<T>) {
       const T lesser = a < b ? a : b;
       const T ordered = a == b ? either_bit(a, b) : lesser;
+      // NOLINTNEXTLINE(misc-redundant-expression): a NaN differs from itself
       return quiet(a == a ? ordered : a);
     } else {
       return a < b ? a : b;
@@ -116,6 +118,7 @@ struct Max {
     if constexpr (kFloating<T>) {
       const T greater = a > b ? a : b;
       const T ordered = a == b ? both_bits(a, b) : greater;
+      // NOLINTNEXTLINE(misc-redundant-expression): a NaN differs from itself
       return quiet(a == a ? ordered : a);
     } else {
       return a > b ? a : b;

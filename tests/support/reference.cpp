@@ -196,6 +196,7 @@ Number read_number(DataType type, const std::byte* from) {
   if (is_float(type))
     number.real = decode(type, from);
   else if (type == DataType::int8)
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): the sign is meant
     number.whole = read<std::int8_t>(from);
   else if (type == DataType::uint8)
     number.whole = read<std::uint8_t>(from);
