@@ -93,7 +93,7 @@ Traffic::Traffic(int ranks, std::vector<std::size_t> counts) : ranks_(ranks), co
 }
 
 Traffic Traffic::generated(int ranks, std::size_t bytes, std::size_t element_bytes, double spread) {
-  const auto total = static_cast<double>(bytes / element_bytes);
+  const auto total = static_cast<double>(bytes / element_bytes);  // NOLINT(bugprone-integer-division): whole elements
   const double distances = ranks > 1 ? 0.5 * ranks * (ranks - 1) : 1;
   std::vector<std::size_t> counts;
   for (Rank from = 0; from < ranks; ++from)
