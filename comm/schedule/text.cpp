@@ -170,7 +170,7 @@ class Parser {
       if (!line.at_end()) return fault("'{' stands alone on its line");
       Status inner;
       builder.together([&] { inner = moment(builder); });
-      SLUICE_TRY(inner);
+      if (!inner.ok()) return inner;
     }
     return {};
   }
