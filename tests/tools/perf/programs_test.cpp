@@ -154,7 +154,8 @@ TEST_F(UnderMpi, JobsOfSeveralHostsMeetThroughMpi) {
 
 TEST(UnderTorchrun, VariablesAreEnough) {
   const auto result = test::run_shell(
-      "export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000)) SLUICE_SECRET=test; for RANK in 0 1 2; do export "
+      "export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000)) SLUICE_SECRET=test; for RANK in 0 "
+      "1 2; do export "
       "RANK; "
       "timeout 60 " SLUICE_PROGRAMS "/all_reduce_perf -b 0 -e 2K -f 8 2>&1 & done; wait");
   EXPECT_NE(result.text.find("# Out of bounds values : 0 OK"), std::string::npos) << result.text;
