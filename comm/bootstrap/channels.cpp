@@ -23,6 +23,9 @@ constexpr Nanoseconds kAcceptPause = std::chrono::milliseconds(50);
 
 Status ended() { return {Code::peer_lost, "the stream ended"}; }
 Status broken(int error) { return system_error("the stream broke", error); }
+Status not_watched() {
+  return {Code::out_of_resource, "the kernel watches no more descriptors (fs.epoll.max_user_watches)"};
+}
 
 }  // namespace
 
@@ -56,14 +59,19 @@ Channel& Channels::dial(const Endpoint& to, Purpose purpose, Rank peer, Nanoseco
   channel.with = format(to);
   const std::uint64_t number = channel.number;
   Connecting connecting = start_connecting(to);
+  channel.fd = std::move(connecting.fd);
+  Status why;
   if (connecting.error != 0) {
-    loop_.post([this, number, why = Status(system_error("can't connect to " + channel.with, connecting.error))] {
+    why = system_error("can't connect to " + channel.with, connecting.error);
+  } else if (!watch(channel, EPOLLOUT)) {
+    why = not_watched();
+  }
+  if (!why.ok()) {
+    loop_.post([this, number, why] {
       if (Channel* found = find(number)) fail(*found, why);
     });
     return channel;
   }
-  channel.fd = std::move(connecting.fd);
-  watch(channel, EPOLLOUT);
   arm_deadline(channel, handshake_deadline);
   return channel;
 }
@@ -132,7 +140,7 @@ void Channels::add_inbound(Accepted accepted) {
   Nonce nonce{};
   if (const Status random = fill_random(nonce); !random.ok()) return refuse(channel, random);
   channel.shake = std::make_unique<Handshake>(Handshake::listener(secret_, self_, nonce));
-  watch(channel, EPOLLIN);
+  if (!watch(channel, EPOLLIN)) return refuse(channel, not_watched());
   arm_deadline(channel, kHandshakeDeadline);
 }
 
@@ -325,9 +333,9 @@ void Channels::arm_deadline(Channel& channel, Nanoseconds at_most) {
   });
 }
 
-void Channels::watch(Channel& channel, std::uint32_t events) {
+bool Channels::watch(Channel& channel, std::uint32_t events) {
   channel.watch = loop_.watch(channel.fd.get(), events, [this, &channel](std::uint32_t seen) { ready(channel, seen); });
-  SLUICE_ASSERT(channel.watch != 0, "the kernel watches one more descriptor");
+  return channel.watch != 0;
 }
 
 Channel& Channels::add() {

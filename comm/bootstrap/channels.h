@@ -132,7 +132,7 @@ class Channels {
   void report_refusal(const Channel& channel, const Status& why);
   void release(Channel& channel);
   void arm_deadline(Channel& channel, Nanoseconds at_most);
-  void watch(Channel& channel, std::uint32_t events);
+  bool watch(Channel& channel, std::uint32_t events);
   Channel& add();
   Channel* find(std::uint64_t number);
   ChannelOwner* owner(Purpose purpose) const { return owners_[static_cast<std::size_t>(purpose)]; }

@@ -1,12 +1,14 @@
 // The control plane of one rank: joining, the table of peers, the control tree (liveness, notices), and links for transports.
 //
 //   Joining   log depth: every rank asks the root for its parent in a binary tree, the table of peers flows down the tree.
-//   Liveness  a neighbour's death is seen at once (its socket closes) or by silence (heartbeats, within 2 s), and is
-//             flooded. A rank that computes, or is stopped by SIGSTOP, is not dead while its sockets are open and its
-//             deadline has not passed: heartbeats only decide when the machine itself is unreachable.
-//   Threads   one service thread per rank, which never runs user code and never waits for the engine.
+//   Liveness  a neighbour's death is seen at once, for its sockets close, and is flooded; a machine that no longer answers is
+//             given up within 2 s. A rank that computes, or is stopped by SIGSTOP, is not dead: its kernel still answers for it.
+//   Threads   one service thread per rank, which never runs user code and never waits for the engine. It sleeps while nothing
+//             happens; between hosts it looks five times a second whether the neighbours' machines answer.
 //   Security  everything that listens expects an enemy: a stranger gets no byte but a nonce, sizes are bounded before
-//             they are believed, a handshake has a deadline.
+//             they are believed, a handshake has a deadline. What is said afterwards is not encrypted.
+//   Limits    IPv4. A stopped rank passes no notices on, so those behind it in the tree hear them when it continues.
+//   Parts     channels.h (streams), handshake.h, control_tree.h, links.h, join_root.h and join_member.h, environment.h (launchers).
 #pragma once
 
 #include <cstdint>
@@ -65,8 +67,9 @@ class Control : public Dialer {
     Nanoseconds deadline = std::chrono::seconds(60);
     const Config* config = nullptr;  // borrowed during the call
   };
-  // Blocks until every rank has joined. Errors: timeout (names the ranks that are missing, at the root), refused (wrong secret),
-  // invalid_argument (rank taken twice, different `ranks`).
+  // Blocks until every rank has joined. Errors, the same at all who had reached the root: timeout (names the ranks that are
+  // missing), invalid_argument (rank taken twice, different `ranks`, settings), peer_lost (a rank went away meanwhile). At one
+  // rank alone: refused (wrong secret), out_of_resource, system.
   static Result<std::unique_ptr<Control>> join(const Join& join);
   // A job of one rank: no thread, no socket.
   static std::unique_ptr<Control> alone();
@@ -76,15 +79,18 @@ class Control : public Dialer {
   virtual const PeerInfo& peer(Rank world_rank) const = 0;
 
   // Called on the service thread for every notice of another rank and for every loss this rank noticed itself; must not block.
-  // Setting it again, or to nullptr, returns only when no call is under way.
+  // The first handler also gets what came before it. Setting it again, or to nullptr, returns only when no call is under way: not
+  // from a handler, nor under a lock that a handler takes.
   virtual void on_notice(std::function<void(const Notice&)> handler) = 0;
   // Sends to all other ranks. Any thread, never blocks.
   virtual void flood(Notice notice) = 0;
 
-  // Where streams go that peers opened or the Dialer asked for. One transport per link class; set before the first open.
+  // Where streams go that peers opened or the Dialer asked for. One transport per link class; set before the first open. Borrowed
+  // until it returns from being set to nullptr, or until leave().
   virtual void deliver_links_to(LinkClass link, Transport* transport) = 0;
 
-  // Says goodbye to the neighbours so that leaving is not taken for dying, and ends the thread.
+  // Says goodbye so that leaving is not taken for dying (the others hear peer_left), and ends the thread. Waits at most a second
+  // for those that were linked through this rank to find their new places. Destroying without it looks like dying.
   virtual void leave() = 0;
 };
 

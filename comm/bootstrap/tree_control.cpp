@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <optional>
 #include <system_error>
@@ -21,6 +22,7 @@ namespace sluice {
 namespace {
 
 constexpr Nanoseconds kAnswerTime = std::chrono::seconds(2);  // beyond the loop's own deadline
+constexpr Nanoseconds kFormerRootTime = std::chrono::seconds(2);
 
 // A value that one thread waits for.
 class Mailbox {
@@ -79,6 +81,7 @@ class TreeControl final : public Control {
 
  private:
   ControlTree::Hooks hooks();
+  Result<std::vector<Listener>> root_listeners(const Rendezvous& rendezvous) const;
   Status prepare_root();
   Status start_thread();
   void stop();
@@ -125,6 +128,16 @@ Status TreeControl::join() {
   return *status;
 }
 
+// A job that is started again by its launcher may find its former rank 0 still ending.
+Result<std::vector<Listener>> TreeControl::root_listeners(const Rendezvous& rendezvous) const {
+  const Nanoseconds until = loop_->now() + std::min(plan_.deadline, kFormerRootTime);
+  while (true) {
+    auto listeners = take_root_listeners(rendezvous);
+    if (listeners.ok() || listeners.error().code == Code::invalid_argument || loop_->now() >= until) return listeners;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
 Status TreeControl::prepare_root() {
   SLUICE_TRY_ASSIGN(const Rendezvous rendezvous, plan_.source());
   channels_.change_secret(rendezvous.secret);
@@ -134,7 +147,7 @@ Status TreeControl::prepare_root() {
     SLUICE_TRY_ASSIGN(own.listen, choose_address(plan_.interface, interfaces));
     own.told = own.listen;
   }
-  SLUICE_TRY_ASSIGN(std::vector<Listener> listeners, take_root_listeners(rendezvous));
+  SLUICE_TRY_ASSIGN(std::vector<Listener> listeners, root_listeners(rendezvous));
   SLUICE_TRY(open_own_listeners(channels_, own.listen, own.told, plan_.port_range, plan_.self));
   for (Listener& listener : listeners) {
     root_places_.push_back(listener.at);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Nanoseconds kArrivalAfter = std::chrono::milliseconds(100);  // stuck for so long: compare fingerprints
 constexpr Nanoseconds kLeaverGrace = std::chrono::milliseconds(200);  // what a leaver sent last may still be on its way
-constexpr Nanoseconds kDisputeMax = std::chrono::seconds(1);          // a digest differed and nobody could say why
+constexpr Nanoseconds kDisputeMax = std::chrono::seconds(2);          // a digest differed and nobody could say why
 
 std::string seconds(Nanoseconds time) {
   const double value = std::chrono::duration<double>(time).count();
@@ -141,9 +141,10 @@ void CommunicatorState::watch(Nanoseconds now) {
   if (broken()) return;
   if (disputed_since_ && now - *disputed_since_ > kDisputeMax && !collectives_.empty()) {
     const Operation& operation = *collectives_.front();
-    return break_with({Code::mismatch, title(operation) + ": rank " + std::to_string(operation.waiting_for()) +
-                                           " is inside another operation than rank " + std::to_string(rank())},
-                      true);
+    return break_with(
+        {Code::mismatch, title(operation) + ": rank " + std::to_string(operation.waiting_for()) +
+                             " is inside another operation than rank " + std::to_string(rank()) + who_waits(operation)},
+        true);
   }
   if (!collectives_.empty()) watch_operation(*collectives_.front(), now);
   for (auto& [peer, queue] : sends_)

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstring>
 
+#include "comm/algorithms/algorithms.h"
+
 namespace sluice {
 namespace {
 
@@ -55,6 +57,12 @@ std::string posted(Rank a, Rank b, std::string_view field, std::string_view valu
          std::to_string(b) + " posted " + std::string(field) + " " + std::string(value_b);
 }
 
+std::string algorithm_named(std::uint32_t hash) {
+  for (const Algorithm& one : all_algorithms())
+    if (hash_word(one.name) == hash) return std::string(one.name);
+  return "with hash " + std::to_string(hash);  // of another version
+}
+
 }  // namespace
 
 std::string_view name(OperationKind kind) { return kKinds.at(static_cast<std::size_t>(kind)); }
@@ -88,7 +96,7 @@ std::optional<std::string> difference(const Fingerprint& a, Rank rank_a, const F
   if (a.factor != b.factor) return numbers("factor", std::bit_cast<double>(a.factor), std::bit_cast<double>(b.factor));
   if (a.order != b.order) return differ("order", name(a.order), name(b.order));
   if (a.algorithm != b.algorithm)
-    return differ("algorithm", "with hash " + std::to_string(a.algorithm), "with hash " + std::to_string(b.algorithm));
+    return differ("algorithm", algorithm_named(a.algorithm), algorithm_named(b.algorithm));
   if (a.slice_bytes != b.slice_bytes) return numbers("slice bytes", a.slice_bytes, b.slice_bytes);
   return std::nullopt;
 }

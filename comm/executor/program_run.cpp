@@ -162,6 +162,7 @@ bool ProgramRun::take_source(const Operand& operand, CombineSource& source) {
   const Rank peer = b_.program->in_peers[operand.flow];
   source.form = form_of(operand.buffer);
   if (header.digest != b_.digest) {
+    waiting_for_ = peer;  // for its word on what it posted
     fault_ = {RunFault::Kind::digest, peer, b_.digest, header.digest};
     return false;
   }

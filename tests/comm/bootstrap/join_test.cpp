@@ -1,84 +1,11 @@
-// Joins that must fail with a text that helps, and joins that enemies and accidents must not disturb.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+// Joins that succeed, and joins that must fail with a text that helps.
+#include <thread>
 
-#include <atomic>
-#include <cstddef>
-#include <cstring>
-
-#include "base/log.h"
-#include "base/rng.h"
-#include "comm/bootstrap/handshake.h"
-#include "comm/bootstrap/root_listener.h"
-#include "comm/bootstrap/sockets.h"
-#include "tests/comm/bootstrap/job.h"
+#include "tests/comm/bootstrap/joiner.h"
+#include "tests/comm/bootstrap/processes.h"
 
 namespace sluice::test {
 namespace {
-
-Config loopback_config() {
-  Config config;
-  EXPECT_TRUE(config.set(Setting::interface, "127.0.0.0/8", Origin::file).ok());
-  return config;
-}
-
-// Joins one rank in a thread of its own.
-struct Joiner {
-  Joiner(const UniqueId& id, Rank rank, int ranks, Nanoseconds deadline = 20s) {
-    thread = std::thread([this, id, rank, ranks, deadline] {
-      const Config config = loopback_config();
-      auto joined = Control::join({id, rank, ranks, deadline, &config});
-      status = joined.status();
-      if (joined.ok()) control = *std::move(joined);
-    });
-  }
-  Status& outcome() {
-    if (thread.joinable()) thread.join();
-    return status;
-  }
-  ~Joiner() { outcome(); }
-  std::thread thread;
-  Status status;
-  std::unique_ptr<Control> control;
-};
-
-void leave(std::initializer_list<Joiner*> joiners) {
-  std::vector<std::thread> threads;
-  for (Joiner* one : joiners)
-    if (one->control) threads.emplace_back([one] { one->control->leave(); });
-  for (std::thread& thread : threads) thread.join();
-}
-
-// A blocking stream to the root's TCP port, as an enemy opens it.
-UniqueFd enemy_stream(const UniqueId& id) {
-  const Rendezvous rendezvous = *to_rendezvous(id);
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(rendezvous.port);
-  to.sin_addr.s_addr = htonl(rendezvous.addresses.front());
-  timeval patience{5, 0};
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) return {};
-  return fd;
-}
-
-// All that the other end says until it closes.
-std::vector<std::byte> hear(const UniqueFd& fd) {
-  std::vector<std::byte> all;
-  std::byte buffer[4096];
-  for (ssize_t got = 0; (got = ::recv(fd.get(), buffer, sizeof buffer, 0)) > 0;)
-    all.insert(all.end(), buffer, buffer + got);
-  return all;
-}
-
-UniqueId other_secret(const UniqueId& id) {
-  Rendezvous rendezvous = *to_rendezvous(id);
-  rendezvous.secret[0] ^= std::byte{1};
-  return *to_unique_id(rendezvous);
-}
 
 TEST(Join, OneRankIsAloneAndReleasesThePort) {
   const UniqueId id = *Control::make_unique_id(loopback_config());
@@ -164,141 +91,57 @@ TEST(Join, ImpossibleRanksAreRefusedAtOnce) {
   EXPECT_EQ(Control::join({UniqueId{}, 0, 2, 1s, nullptr}).error().code, Code::invalid_argument);
 }
 
-TEST(Join, AWrongSecretIsRefusedSoonAndTheOthersJoin) {
-  set_log_level(LogLevel::error);
+TEST(Join, AMemberThatDiesWhileTheOthersWaitIsNamedToAllAtOnce) {
   const UniqueId id = *Control::make_unique_id(loopback_config());
-  Joiner a(id, 0, 3);
-  Joiner b(id, 1, 3);
-  Joiner wrong(other_secret(id), 2, 3, 10s);
+  Joiner a(id, 0, 4);
+  Joiner b(id, 1, 4);
+  std::this_thread::sleep_for(100ms);
+  {
+    const UniqueFd dies = proved_stream(id, {Purpose::join, 2, 0, {}});
+    ASSERT_TRUE(dies);
+    PeerInfo peer;
+    peer.host_name = "ghost";
+    const Bytes request = encode(JoinRequest{2, 4, 60'000, peer});
+    EXPECT_GT(::send(dies.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
+    std::this_thread::sleep_for(50ms);
+  }
   const Nanoseconds start = RealClock::instance().now();
-  EXPECT_EQ(wrong.outcome().code(), Code::refused) << wrong.status.text();
+  for (Joiner* one : {&a, &b}) {
+    EXPECT_EQ(one->outcome().code(), Code::peer_lost);
+    EXPECT_NE(one->status.text().find("rank 2 (ghost"), std::string::npos) << one->status.text();
+  }
   EXPECT_LT(seconds_since(start), 2.0);
-  EXPECT_NE(wrong.status.text().find("secret"), std::string::npos) << wrong.status.text();
-  Joiner c(id, 2, 3);
-  EXPECT_TRUE(a.outcome().ok()) << a.status.text();
-  EXPECT_TRUE(b.outcome().ok()) << b.status.text();
-  EXPECT_TRUE(c.outcome().ok()) << c.status.text();
-  leave({&a, &b, &c});
-  set_log_level(LogLevel::warn);
 }
 
-TEST(Join, RefusalsAreLoggedWithTheAddress) {
-  const UniqueId id = *Control::make_unique_id(loopback_config());
-  testing::internal::CaptureStderr();
-  Joiner a(id, 0, 2);
-  Joiner wrong(other_secret(id), 1, 2, 5s);
-  wrong.outcome();
-  UniqueFd noise = enemy_stream(id);
-  ASSERT_TRUE(noise);
-  const std::string text(200, 'x');
-  EXPECT_GT(::send(noise.get(), text.data(), text.size(), MSG_NOSIGNAL), 0);
-  EXPECT_TRUE(hear(noise).empty()) << "a stranger that does not greet gets no byte";
-  Joiner b(id, 1, 2);
-  EXPECT_TRUE(a.outcome().ok());
-  EXPECT_TRUE(b.outcome().ok());
-  leave({&a, &b});
-  const std::string logged = testing::internal::GetCapturedStderr();
-  EXPECT_NE(logged.find("refused a stream from 127.0.0.1:"), std::string::npos) << logged;
-  EXPECT_NE(logged.find("it does not know the secret of this job"), std::string::npos) << logged;
-  EXPECT_NE(logged.find("it does not speak this protocol"), std::string::npos) << logged;
-}
-
-TEST(Join, AStrangerGetsANonceAndNothingElse) {
-  set_log_level(LogLevel::off);
-  const UniqueId id = *Control::make_unique_id(loopback_config());
-  Joiner a(id, 0, 2);
-  UniqueFd stranger = enemy_stream(id);
-  ASSERT_TRUE(stranger);
-  std::vector<std::byte> said(kHelloBytes + sizeof(Proof));
-  const auto hello = encode(Hello{Purpose::join, 1, 0, {}});
-  std::copy(hello.begin(), hello.end(), said.begin());
-  EXPECT_EQ(::send(stranger.get(), said.data(), said.size(), MSG_NOSIGNAL), static_cast<ssize_t>(said.size()));
-  EXPECT_EQ(hear(stranger).size(), sizeof(Nonce));
-  Joiner b(id, 1, 2);
-  EXPECT_TRUE(a.outcome().ok());
-  EXPECT_TRUE(b.outcome().ok());
-  leave({&a, &b});
-  set_log_level(LogLevel::warn);
-}
-
-// Whoever proves the secret and then says nonsense is refused alone.
-TEST(Join, AMalformedJoinRequestDisturbsNobody) {
-  set_log_level(LogLevel::off);
-  const UniqueId id = *Control::make_unique_id(loopback_config());
-  Joiner a(id, 0, 2);
-  UniqueFd traitor = enemy_stream(id);
-  ASSERT_TRUE(traitor);
-  Handshake shake = Handshake::dialer(to_rendezvous(id)->secret, {Purpose::join, 1, 0, {}});
-  while (!shake.done()) {
-    const Bytes out = shake.take_output();
-    ASSERT_EQ(::send(traitor.get(), out.data(), out.size(), MSG_NOSIGNAL), static_cast<ssize_t>(out.size()));
-    Bytes in(shake.wanted());
-    ASSERT_EQ(::recv(traitor.get(), in.data(), in.size(), MSG_WAITALL), static_cast<ssize_t>(in.size()));
-    ASSERT_TRUE(shake.feed(in).ok());
-  }
-  Bytes huge = encode(JoinRequest{1, 2, 1000, {}});
-  huge[3] = std::byte{0x7f};  // claims 2 GiB
-  EXPECT_GT(::send(traitor.get(), huge.data(), huge.size(), MSG_NOSIGNAL), 0);
-  EXPECT_TRUE(hear(traitor).empty());
-  Joiner b(id, 1, 2);
-  EXPECT_TRUE(a.outcome().ok()) << a.status.text();
-  EXPECT_TRUE(b.outcome().ok()) << b.status.text();
-  leave({&a, &b});
-  set_log_level(LogLevel::warn);
-}
-
-// Random bytes, connects that close at once, and greetings that are never finished, as fast as one thread can, while ten ranks join.
-TEST(Join, EnemiesOnThePortDoNotStopAJoin) {
-  set_log_level(LogLevel::off);
-  const UniqueId id = *Control::make_unique_id(loopback_config());
-  std::atomic<bool> over{false};
-  std::thread enemy([&] {
-    Rng rng(7);
-    std::vector<UniqueFd> held;
-    while (!over) {
-      UniqueFd fd = enemy_stream(id);
-      if (!fd) continue;
-      std::vector<std::byte> noise(rng.below(300));
-      for (std::byte& one : noise) one = static_cast<std::byte>(rng.next());
-      const auto hello = encode(Hello{static_cast<Purpose>(rng.below(4)), static_cast<Rank>(rng.below(20)), 0, {}});
-      if (rng.chance(0.5)) std::copy_n(hello.begin(), std::min(noise.size(), hello.size()), noise.begin());
-      if (::send(fd.get(), noise.data(), noise.size(), MSG_NOSIGNAL) < 0) continue;
-      if (rng.chance(0.7)) held.push_back(std::move(fd));
-      if (held.size() > 600) held.erase(held.begin(), held.begin() + 300);
-    }
-  });
+TEST(Join, WhenTheRootDiesTheMembersHearItAtOnce) {
+  const UniqueId id = *make_local_unique_id();
+  const JoinPlan plan = [&] {
+    JoinPlan root = plan_of(0, 3, 20s, Config());
+    const Rendezvous rendezvous = *to_rendezvous(id);
+    root.source = [rendezvous] { return Result<Rendezvous>(rendezvous); };
+    return root;
+  }();
+  Process root([&](int) { return join_by_plan(plan).ok() ? 1 : 0; });
+  Joiner b(id, 1, 3);
   std::this_thread::sleep_for(200ms);
-  std::vector<std::unique_ptr<Joiner>> joiners;
-  for (Rank rank = 0; rank < 10; ++rank) {
-    joiners.push_back(std::make_unique<Joiner>(id, rank, 10));
-    std::this_thread::sleep_for(20ms);
-  }
-  for (const auto& one : joiners) EXPECT_TRUE(one->outcome().ok()) << one->status.text();
-  over = true;
-  enemy.join();
-  std::vector<std::thread> leaving;
-  for (const auto& one : joiners)
-    if (one->control) leaving.emplace_back([&one] { one->control->leave(); });
-  for (std::thread& thread : leaving) thread.join();
-  set_log_level(LogLevel::warn);
+  const Nanoseconds start = RealClock::instance().now();
+  root.signal(SIGKILL);
+  EXPECT_EQ(b.outcome().code(), Code::peer_lost) << b.status.text();
+  EXPECT_LT(seconds_since(start), 2.0);
 }
 
-TEST(Join, HeldHalfHandshakesAreClosedAfterTheirDeadline) {
-  set_log_level(LogLevel::off);
-  const UniqueId id = *Control::make_unique_id(loopback_config());
-  Joiner a(id, 0, 2, 30s);
-  UniqueFd half = enemy_stream(id);
-  ASSERT_TRUE(half);
-  const auto hello = encode(Hello{Purpose::join, 1, 0, {}});
-  EXPECT_GT(::send(half.get(), hello.data(), hello.size(), MSG_NOSIGNAL), 0);
-  const Nanoseconds start = RealClock::instance().now();
-  EXPECT_EQ(hear(half).size(), sizeof(Nonce));
-  EXPECT_LT(seconds_since(start), 4.0);
+TEST(Join, ASecondRootOfOneIdIsRefusedWithAHint) {
+  const UniqueId id = *make_local_unique_id();
+  Joiner a(id, 0, 2, 10s);
+  std::this_thread::sleep_for(100ms);
+  Joiner second(id, 0, 2, 200ms);
+  EXPECT_EQ(second.outcome().code(), Code::system);
+  EXPECT_NE(second.status.text().find("is another rank 0 of this job running?"), std::string::npos)
+      << second.status.text();
   Joiner b(id, 1, 2);
-  EXPECT_TRUE(b.outcome().ok()) << b.status.text();
   EXPECT_TRUE(a.outcome().ok()) << a.status.text();
+  EXPECT_TRUE(b.outcome().ok()) << b.status.text();
   leave({&a, &b});
-  set_log_level(LogLevel::warn);
 }
 
 TEST(Join, APortRangeThatIsFullIsNamed) {
