@@ -10,7 +10,7 @@ namespace {
 
 constexpr Nanoseconds kArrivalAfter = std::chrono::milliseconds(100);  // stuck for so long: compare fingerprints
 constexpr Nanoseconds kLeaverGrace = std::chrono::milliseconds(200);  // what a leaver sent last may still be on its way
-constexpr Nanoseconds kDisputeMax = std::chrono::seconds(2);          // a digest differed and nobody could say why
+constexpr Nanoseconds kDisputeMax = std::chrono::seconds(1);          // a digest differed and nobody could say why
 
 std::string seconds(Nanoseconds time) {
   const double value = std::chrono::duration<double>(time).count();

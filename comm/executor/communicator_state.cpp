@@ -23,6 +23,7 @@ CommunicatorState::CommunicatorState(std::shared_ptr<RuntimeState> runtime, Iden
     : runtime_(std::move(runtime)), identity_(std::move(identity)) {}
 
 CommunicatorState::~CommunicatorState() {
+  runtime_->unlist(identity_.id);
   runtime_->engine().with_token([this] {
     broken_.store(true, std::memory_order_release);
     runtime_->engine().remove(*this);

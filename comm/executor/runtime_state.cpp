@@ -91,27 +91,17 @@ std::set<Rank> RuntimeState::gone_or_left() const {
 Communicator RuntimeState::make_communicator(Identity identity) {
   const std::uint64_t id = identity.id;
   auto state = std::make_shared<CommunicatorState>(shared_from_this(), std::move(identity));
+  directory_.add(id, *state);
   std::map<Rank, std::string> gone;
   {
     const std::lock_guard lock(mutex_);
-    communicators_[id] = state;
     gone = gone_;
   }
   for (const auto& [rank, how] : gone) state->on_peer_lost(rank, how);
   return Communicator(std::move(state));
 }
 
-std::shared_ptr<CommunicatorState> RuntimeState::find(std::uint64_t communicator) const {
-  const std::lock_guard lock(mutex_);
-  const auto at = communicators_.find(communicator);
-  return at == communicators_.end() ? nullptr : at->second.lock();
-}
-
 void RuntimeState::forget(std::uint64_t communicator, std::vector<SentOn> sent_on) {
-  {
-    const std::lock_guard lock(mutex_);
-    communicators_.erase(communicator);
-  }
   engine().with_token([&] {
     draining_.push_back({communicator, std::move(sent_on), clock().now()});
     drain(false);
@@ -153,14 +143,6 @@ void RuntimeState::linger() {
   engine().with_token([&] { drain(true); });
 }
 
-std::vector<std::shared_ptr<CommunicatorState>> RuntimeState::all_communicators() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<CommunicatorState>> all;
-  for (const auto& [id, weak] : communicators_)
-    if (auto state = weak.lock()) all.push_back(std::move(state));
-  return all;
-}
-
 void RuntimeState::on_notice(const Notice& notice) {
   switch (notice.kind) {
     case NoticeKind::peer_lost:
@@ -169,12 +151,13 @@ void RuntimeState::on_notice(const Notice& notice) {
     case NoticeKind::abort:
     case NoticeKind::arrival: break;
   }
-  const std::shared_ptr<CommunicatorState> communicator = find(notice.communicator);
-  if (communicator == nullptr || !communicator->rank_of_world(notice.world_rank)) return;
-  if (notice.kind == NoticeKind::abort)
-    communicator->break_with({notice.code, notice.text}, false);
-  else
-    communicator->on_arrival(notice.world_rank, notice.text, decode_fingerprints(notice.payload));
+  directory_.visit(notice.communicator, [&](CommunicatorState& communicator) {
+    if (!communicator.rank_of_world(notice.world_rank)) return;
+    if (notice.kind == NoticeKind::abort)
+      communicator.break_with({notice.code, notice.text}, false);
+    else
+      communicator.on_arrival(notice.world_rank, notice.text, decode_fingerprints(notice.payload));
+  });
 }
 
 void RuntimeState::on_peer_gone(const Notice& notice) {
@@ -186,7 +169,8 @@ void RuntimeState::on_peer_gone(const Notice& notice) {
   if (lost) {
     for (Transport* transport : transport_list())
       transport->fail_peer(notice.world_rank, {Code::peer_lost, notice.text});
-    for (const auto& communicator : all_communicators()) communicator->on_peer_lost(notice.world_rank, notice.text);
+    directory_.visit_all(
+        [&](CommunicatorState& communicator) { communicator.on_peer_lost(notice.world_rank, notice.text); });
   }
   shrinks_->on_change();
   engine().wake();

@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "comm/bootstrap/control.h"
 #include "comm/communicator.h"
+#include "comm/executor/directory.h"
 #include "comm/executor/engine.h"
 #include "comm/tune/tune.h"
 #include "transport/transport.h"
@@ -58,8 +59,9 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::set<Rank> gone_or_left() const;
 
   Communicator make_communicator(Identity identity);
-  std::shared_ptr<CommunicatorState> find(std::uint64_t communicator) const;  // nullptr: none of that id lives
-  // A communicator ends: its flows are closed once the peers have read what was sent on them.
+  // A communicator begins to end: no notice reaches it from here on.
+  void unlist(std::uint64_t communicator) { directory_.remove(communicator); }
+  // It ended: its flows are closed once the peers have read what was sent on them.
   void forget(std::uint64_t communicator, std::vector<SentOn> sent_on);
 
   // Counters per lane name.
@@ -87,19 +89,18 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   void linger();
   void on_notice(const Notice& notice);
   void on_peer_gone(const Notice& notice);
-  std::vector<std::shared_ptr<CommunicatorState>> all_communicators() const;
   std::vector<Transport*> transport_list() const;
 
   Parts parts_;
   std::uint64_t fork_generation_;
   std::unique_ptr<ShrinkTable> shrinks_;
   std::vector<Draining> draining_;  // under the owner token
+  Directory directory_;
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, std::weak_ptr<CommunicatorState>> communicators_;  // GUARDED_BY(mutex_)
-  std::map<Rank, std::string> gone_;                                         // GUARDED_BY(mutex_): who died, and how
-  std::map<Rank, std::string> left_;                                         // GUARDED_BY(mutex_)
-  std::map<std::string, LaneCount> counters_;                                // GUARDED_BY(mutex_)
-  std::unique_ptr<Engine> engine_;                                           // last: its thread uses everything above
+  std::map<Rank, std::string> gone_;           // GUARDED_BY(mutex_): who died, and how
+  std::map<Rank, std::string> left_;           // GUARDED_BY(mutex_)
+  std::map<std::string, LaneCount> counters_;  // GUARDED_BY(mutex_)
+  std::unique_ptr<Engine> engine_;             // last: its thread uses everything above
 };
 
 }  // namespace sluice::detail
