@@ -5,12 +5,14 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <memory>
 #include <optional>
 
@@ -41,6 +43,12 @@ std::string listed(std::span<const InterfaceAddress> interfaces) {
     text +=
         (text.empty() ? "" : ", ") + one.name + " " + format_address(one.address) + "/" + std::to_string(one.prefix);
   return text.empty() ? "none has an IPv4 address" : text;
+}
+
+// Many containers and fresh machines do not list their own name in /etc/hosts.
+bool is_own_name(const std::string& host) {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 && host == name.data();
 }
 
 bool is_container_bridge(std::string_view interface) {
@@ -118,6 +126,10 @@ Result<std::uint32_t> resolve(const std::string& host) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* first = nullptr;
   const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &first);
+  if (failed != 0 && is_own_name(host)) {
+    SLUICE_TRY_ASSIGN(const std::vector<InterfaceAddress> interfaces, list_interfaces());
+    return root_addresses(interfaces).front();
+  }
   if (failed != 0)
     return Error{Code::invalid_argument, "host '" + host + "' has no IPv4 address: " + ::gai_strerror(failed)};
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(first, &::freeaddrinfo);

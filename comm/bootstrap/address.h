@@ -44,7 +44,8 @@ struct PortRange {
 // Of Setting::port_range: empty or FIRST-LAST. Errors: invalid_argument.
 Result<PortRange> parse_port_range(std::string_view setting);
 
-// IPv4 address of a host's name or of dotted text. Blocks as long as the resolver. Errors: invalid_argument.
+// IPv4 address of a host's name or of dotted text; this host's own name need not be known to the resolver. Blocks as long as
+// the resolver. Errors: invalid_argument.
 Result<std::uint32_t> resolve(const std::string& host);
 
 inline bool is_loopback(std::uint32_t address) { return (address >> 24) == 127; }

@@ -58,10 +58,10 @@ target_link_libraries(shared sluice::sluice)
 add_executable(static all_reduce.cpp)
 target_link_libraries(static sluice::static)
 CMAKE
-    cmake -S . -B . -DCMAKE_PREFIX_PATH="$root/prefix" -DCMAKE_CXX_COMPILER="${compiler[-1]}" >cmake.log 2>&1 || { cat cmake.log; exit 1; }
+    cmake -G Ninja -S . -B . -DCMAKE_PREFIX_PATH="$root/prefix" -DCMAKE_CXX_COMPILER="${compiler[-1]}" >cmake.log 2>&1 || { cat cmake.log; exit 1; }
     cmake --build . >>cmake.log 2>&1 || { cat cmake.log; exit 1; }
     sed -i 's/sluice 0.1/sluice 99.0/' CMakeLists.txt
-    ! cmake -S . -B other -DCMAKE_PREFIX_PATH="$root/prefix" >cmake.log 2>&1 || { echo "CMake accepted version 99.0"; exit 1; }
+    ! cmake -G Ninja -S . -B other -DCMAKE_PREFIX_PATH="$root/prefix" >cmake.log 2>&1 || { echo "CMake accepted version 99.0"; exit 1; }
     ;;
 esac
 run_two ./shared

@@ -2,6 +2,12 @@
 #include "comm/bootstrap/address.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "tests/comm/bootstrap/processes.h"
 
 namespace sluice {
 namespace {
@@ -58,6 +64,16 @@ TEST(Address, DottedTextAndLocalhostResolve) {
   EXPECT_EQ(*resolve("10.1.2.3"), 0x0a010203u);
   EXPECT_TRUE(is_loopback(*resolve("localhost")));
   EXPECT_FALSE(resolve("no-such-host.invalid").ok());
+}
+
+TEST(Address, ThisHostsOwnNameResolvesEvenIfTheResolverDoesNotKnowIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a process another host name";
+  test::Process renamed([](int) {
+    constexpr const char* kName = "a-name-that-no-resolver-knows.invalid";
+    if (::unshare(CLONE_NEWUTS) != 0 || ::sethostname(kName, std::strlen(kName)) != 0) return 1;
+    return resolve(kName).ok() && !resolve("another-name.invalid").ok() ? 0 : 2;
+  });
+  EXPECT_EQ(renamed.wait(), 0);
 }
 
 }  // namespace
