@@ -63,12 +63,9 @@ Result<std::size_t> side_bytes(const Call& call, bool is_blocks, const Blocks& b
   return *bytes;
 }
 
-Status check_pointer(const Call& call, const void* data, std::size_t bytes, bool used, std::string_view field,
-                     Rank rank) {
-  if (used && bytes > 0 && data == nullptr)
-    return bad(call, rank,
-               std::string(field) + " is a null pointer, but " + std::to_string(bytes) + " bytes are needed there");
-  return {};
+Error null_pointer(const Call& call, std::string_view field, std::size_t bytes, Rank rank) {
+  return bad(call, rank,
+             std::string(field) + " is a null pointer, but " + std::to_string(bytes) + " bytes are needed there");
 }
 
 // The address at which `out` lies when it is in place.
@@ -128,9 +125,16 @@ Result<CallExtent> check_call(const Call& call, Rank rank, int ranks) {
     SLUICE_TRY_ASSIGN(extent.out_bytes,
                       side_bytes(call, out_is_blocks(call.collective), call.out_blocks, "out", rank, ranks));
   }
-  SLUICE_TRY(check_pointer(call, call.in, extent.in_bytes, extent.has_in, "in", rank));
-  SLUICE_TRY(check_pointer(call, call.out, extent.out_bytes, extent.has_out, "out", rank));
+  SLUICE_TRY(check_pointers(call, extent, rank));
   return extent;
+}
+
+Status check_pointers(const Call& call, const CallExtent& extent, Rank rank) {
+  if (extent.has_in && extent.in_bytes > 0 && call.in == nullptr)
+    return null_pointer(call, "in", extent.in_bytes, rank);
+  if (extent.has_out && extent.out_bytes > 0 && call.out == nullptr)
+    return null_pointer(call, "out", extent.out_bytes, rank);
+  return {};
 }
 
 Result<bool> check_in_place(const Call& call, const CallExtent& extent, Rank rank, int ranks) {

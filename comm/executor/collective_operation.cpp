@@ -4,7 +4,16 @@
 
 namespace sluice::detail {
 
-void CollectiveOperation::bind(RunBinding binding) {
+Layout CollectiveOperation::keep_blocks(const ScheduleShape& shape, const Call& call) {
+  in_counts_.assign(call.in_blocks.counts.begin(), call.in_blocks.counts.end());
+  in_offsets_.assign(call.in_blocks.offsets.begin(), call.in_blocks.offsets.end());
+  out_counts_.assign(call.out_blocks.counts.begin(), call.out_blocks.counts.end());
+  out_offsets_.assign(call.out_blocks.offsets.begin(), call.out_blocks.offsets.end());
+  return Layout::uneven(shape, element_bytes(call.type), {in_counts_, in_offsets_}, {out_counts_, out_offsets_},
+                        call.count);
+}
+
+void CollectiveOperation::bind(RunBinding& binding) {
   if (const std::size_t bytes = scratch_bytes(binding); bytes > scratch_.size()) scratch_.resize(bytes);
   binding.scratch = scratch_.data();
   run_.bind(binding);
@@ -26,6 +35,10 @@ std::string CollectiveOperation::fault_text() const {
   return {};
 }
 
-void CollectiveOperation::give_back() { communicator().recycle(this); }
+// The pool may go with its last operation.
+void CollectiveOperation::give_back() {
+  const std::shared_ptr<OperationPool> pool = pool_;
+  pool->give(this);
+}
 
 }  // namespace sluice::detail

@@ -2,21 +2,25 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "comm/executor/call.h"
 #include "comm/executor/operation.h"
+#include "comm/executor/operation_pool.h"
 #include "comm/executor/program_run.h"
 
 namespace sluice::detail {
 
 class CollectiveOperation final : public Operation {
  public:
-  using Operation::Operation;
+  CollectiveOperation(CommunicatorState& communicator, std::shared_ptr<OperationPool> pool)
+      : Operation(communicator), pool_(std::move(pool)) {}
 
-  // Tables of a v-form that must live as long as the operation: filled before bind().
-  std::vector<std::size_t> in_counts, in_offsets, out_counts, out_offsets;
-
-  void bind(RunBinding binding);
+  // The layout of a v-form, whose tables live as long as the operation.
+  Layout keep_blocks(const ScheduleShape& shape, const Call& call);
+  void bind(RunBinding& binding);  // sets its scratch
 
   Advance advance(int steps) override { return run_.advance(steps); }
   Rank waiting_for() const override { return run_.waiting_for(); }
@@ -26,7 +30,9 @@ class CollectiveOperation final : public Operation {
   void give_back() override;
 
  private:
+  std::shared_ptr<OperationPool> pool_;
   ProgramRun run_;
+  std::vector<std::size_t> in_counts_, in_offsets_, out_counts_, out_offsets_;
   std::vector<std::byte> scratch_;  // keeps its capacity from use to use
 };
 

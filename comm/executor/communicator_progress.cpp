@@ -97,7 +97,7 @@ void CommunicatorState::turn_of_self(Turn& result) {
 }
 
 void CommunicatorState::finish(Operation* operation, Status status) {
-  runtime_->count(lane(), operation->bytes_sent(), operation->posted_at(), runtime_->clock().now());
+  lane_count_.add(operation->bytes_sent(), operation->posted_at(), runtime_->clock().now());
   operation->finish(std::move(status));
   operation->drop_reference();
 }
@@ -146,7 +146,10 @@ void CommunicatorState::watch(Nanoseconds now) {
                              " is inside another operation than rank " + std::to_string(rank()) + who_waits(operation)},
         true);
   }
-  if (!collectives_.empty()) watch_operation(*collectives_.front(), now);
+  if (!collectives_.empty()) {
+    if (early_arrivals_.load(std::memory_order_relaxed)) compare_arrivals(collectives_.front()->fingerprint());
+    watch_operation(*collectives_.front(), now);
+  }
   for (auto& [peer, queue] : sends_)
     if (!queue.empty()) watch_operation(*queue.front(), now);
   for (auto& [peer, queue] : receives_)
@@ -214,14 +217,22 @@ Status CommunicatorState::status() const {
   return status_;
 }
 
-// Written at every post, so that a rank that returned long ago can still be told that it disagreed.
+// At every post. The hint may be seen late, hence watch() looks again.
 void CommunicatorState::remember(const Fingerprint& print) {
+  history_.note(print);
+  if (early_arrivals_.load(std::memory_order_relaxed)) compare_arrivals(print);
+}
+
+void CommunicatorState::compare_arrivals(const Fingerprint& print) {
   std::optional<std::string> differs;
   {
     const std::lock_guard lock(mutex_);
-    history_[print.sequence % kHistory] = print;
-    for (const auto& [other, theirs] : arrivals_)
+    bool early = false;
+    for (const auto& [other, theirs] : arrivals_) {
       if (theirs.print.sequence == print.sequence && !differs) differs = difference(theirs.print, other, print, rank());
+      early = early || theirs.print.sequence > print.sequence;
+    }
+    early_arrivals_.store(early, std::memory_order_relaxed);
   }
   if (differs) disagree(print, *differs);
 }
@@ -229,29 +240,23 @@ void CommunicatorState::remember(const Fingerprint& print) {
 void CommunicatorState::on_arrival(Rank world_rank, const std::string& waits, const std::vector<Fingerprint>& prints) {
   const auto other = rank_of_world(world_rank);
   if (!other || prints.empty()) return;
-  std::optional<std::string> differs;
-  const Fingerprint* which = nullptr;
   {
     const std::lock_guard lock(mutex_);
     arrivals_[*other] = {prints.front(), waits};
-    for (const Fingerprint& theirs : prints) {
-      const Fingerprint& mine = history_[theirs.sequence % kHistory];
-      if (differs || theirs.communicator != identity_.id || mine.sequence != theirs.sequence) continue;
-      differs = difference(theirs, *other, mine, rank());
-      which = &theirs;
-    }
+    early_arrivals_.store(true, std::memory_order_relaxed);
   }
-  if (differs) disagree(*which, *differs);
+  for (const Fingerprint& theirs : prints) {
+    if (theirs.communicator != identity_.id) continue;
+    const auto mine = history_.find(theirs.sequence);
+    if (!mine) continue;
+    if (const auto differs = difference(theirs, *other, *mine, rank())) return disagree(theirs, *differs);
+  }
 }
 
 // With the operations before it: ranks may have disagreed on one that could end without anybody waiting.
 void CommunicatorState::announce(const Operation& operation) {
   std::vector<Fingerprint> prints{operation.fingerprint()};
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Fingerprint& before : history_)
-      if (before.sequence != 0) prints.push_back(before);
-  }
+  for (const Fingerprint& before : history_.all()) prints.push_back(before);
   const Rank peer = operation.waiting_for();
   const std::string waits =
       peer < 0 ? std::string() : "rank " + std::to_string(rank()) + " waits for rank " + std::to_string(peer);

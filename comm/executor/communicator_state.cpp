@@ -10,17 +10,8 @@
 #include "comm/lower/program.h"
 
 namespace sluice::detail {
-namespace {
-
-constexpr std::uint8_t kCollectiveChannel = 0;
-constexpr std::size_t kSliceBytesMin = 16 << 10;
-
-bool sums(const Call& call) { return is_reduction(call.collective) && call.kind != OperationKind::barrier; }
-
-}  // namespace
-
 CommunicatorState::CommunicatorState(std::shared_ptr<RuntimeState> runtime, Identity identity)
-    : runtime_(std::move(runtime)), identity_(std::move(identity)) {}
+    : runtime_(std::move(runtime)), identity_(std::move(identity)), lane_count_(runtime_->lane_count(identity_.lane)) {}
 
 CommunicatorState::~CommunicatorState() {
   runtime_->unlist(identity_.id);
@@ -28,6 +19,7 @@ CommunicatorState::~CommunicatorState() {
     broken_.store(true, std::memory_order_release);
     runtime_->engine().remove(*this);
   });
+  pool_->close();
   std::vector<SentOn> sent_on;
   if (status_.ok())
     for (const auto& [key, flow] : out_flows_) sent_on.push_back({world_rank(key.first), flow});
@@ -51,28 +43,6 @@ Status CommunicatorState::check_callable() const {
 
 Nanoseconds CommunicatorState::deadline_of(const CallOptions& options) const {
   return options.deadline.value_or(identity_.deadline);
-}
-
-Result<const Algorithm*> CommunicatorState::choose(const Call& call, Order order, const std::string& forced) {
-  TuneRequest request{call.collective, ranks(), order, call.uneven, sums(call), 0};
-  const bool whole = call.collective == Collective::all_reduce || call.collective == Collective::broadcast ||
-                     call.collective == Collective::reduce;
-  if (!call.uneven)
-    request.bytes =
-        static_cast<double>(call.count) * static_cast<double>(element_bytes(call.type)) * (whole ? 1 : ranks());
-  std::string wanted = forced;
-  if (wanted.empty()) {
-    SLUICE_TRY_ASSIGN(wanted, forced_algorithm(runtime_->config().text(Setting::algorithm), call.collective));
-    // A setting without a collective's name is a wish for those that have it.
-    if (!wanted.empty() && find_algorithm(call.collective, wanted) == nullptr) wanted.clear();
-  }
-  if (wanted.empty()) return sluice::choose(request, runtime_->link_model(identity_.members));
-  const Algorithm* algorithm = find_algorithm(call.collective, wanted);
-  if (algorithm == nullptr)
-    return Error{Code::unsupported, "algorithm '" + wanted + "' is not offered for " +
-                                        std::string(name(call.collective)) + " (sluice explain lists those that are)"};
-  SLUICE_TRY(check_offer(*algorithm, request));
-  return algorithm;
 }
 
 RingShape CommunicatorState::ring_shape() const {
@@ -104,115 +74,37 @@ Result<InFlow*> CommunicatorState::in_flow(Rank peer, std::uint8_t channel) {
   return opened;
 }
 
-Result<CommunicatorState::BoundProgram*> CommunicatorState::program(const ProgramKey& key) {
-  std::unique_ptr<BoundProgram>& cached = programs_[key];
-  if (cached != nullptr) return cached.get();
-  SLUICE_TRY_ASSIGN(const Schedule schedule,
-                    key.algorithm->build({key.collective, ranks(), std::max(key.root, 0), key.order, rank()}));
-  auto bound = std::make_unique<BoundProgram>();
-  SLUICE_TRY_ASSIGN(bound->program, lower(schedule, rank(), key.in_place));
-  if (const auto slots = runtime_->config().number(Setting::slots); bound->program.credits > slots)
-    return Error{Code::unsupported, "algorithm '" + std::string(key.algorithm->name) + "' on " +
-                                        std::to_string(ranks()) + " ranks needs " +
-                                        std::to_string(bound->program.credits) + " slots a flow; SLUICE_SLOTS is " +
-                                        std::to_string(slots)};
-  for (const Rank peer : bound->program.out_peers) {
-    SLUICE_TRY_ASSIGN(OutFlow * flow, out_flow(peer, kCollectiveChannel));
-    bound->out_flows.push_back(flow);
-  }
-  for (const Rank peer : bound->program.in_peers) {
-    SLUICE_TRY_ASSIGN(InFlow * flow, in_flow(peer, kCollectiveChannel));
-    bound->in_flows.push_back(flow);
-  }
-  log(LogLevel::info, runtime_->world_rank(),
-      std::string(name(key.collective)) + " on communicator '" + identity_.name + "' uses " +
-          std::string(key.algorithm->name));
-  cached = std::move(bound);
-  return cached.get();
-}
-
-// The same at every rank: it depends on the setting, or on a count that all ranks share.
-std::size_t CommunicatorState::slice_bytes(const Call& call, int chunks) const {
-  const Config& config = runtime_->config();
-  const std::size_t slot = config.bytes(Setting::slot_bytes) / kCacheLine * kCacheLine;
-  if (const std::size_t wanted = config.bytes(Setting::slice_bytes); wanted != 0)
-    return std::clamp<std::size_t>(wanted, sizeof(double), slot);
-  if (call.uneven) return slot;
-  const std::size_t chunk = call.count * element_bytes(call.type) / static_cast<std::size_t>(chunks);
-  const auto window = static_cast<std::size_t>(config.number(Setting::slices_in_flight));
-  const std::size_t share = (chunk / window + kCacheLine - 1) / kCacheLine * kCacheLine;
-  return std::min(std::max(share, kSliceBytesMin), slot);
-}
-
-CollectiveOperation* CommunicatorState::take_operation() {
-  const std::lock_guard lock(mutex_);
-  if (pool_.empty()) return new CollectiveOperation(*this);
-  CollectiveOperation* operation = pool_.back().release();
-  pool_.pop_back();
-  return operation;
-}
-
-void CommunicatorState::recycle(CollectiveOperation* operation) {
-  const std::lock_guard lock(mutex_);
-  pool_.emplace_back(operation);
-}
-
 Result<CollectiveOperation*> CommunicatorState::prepare(const Call& call, const CallOptions& options) {
   SLUICE_TRY(check_callable());
-  SLUICE_TRY_ASSIGN(const CallExtent extent, check_call(call, rank(), ranks()));
+  SLUICE_TRY_ASSIGN(Plan * plan, plan_of(call, options));
+  CallExtent extent = plan->extent;
+  if (call.uneven) {
+    SLUICE_TRY_ASSIGN(extent, check_call(call, rank(), ranks()));
+  } else {
+    SLUICE_TRY(check_pointers(call, extent, rank()));
+  }
   SLUICE_TRY_ASSIGN(const bool in_place, check_in_place(call, extent, rank(), ranks()));
-  const Order fallback = runtime_->config().text(Setting::order) == "canonical" ? Order::canonical : Order::fast;
-  const Order order = sums(call) ? options.order.value_or(fallback) : Order::fast;
-  SLUICE_TRY_ASSIGN(const Algorithm* algorithm, choose(call, order, options.algorithm));
-  SLUICE_TRY_ASSIGN(BoundProgram * bound, program({call.collective, call.root, order, in_place, algorithm}));
-
-  const std::size_t bytes = slice_bytes(call, bound->program.shape.chunks);
-  Fingerprint print;
-  print.communicator = identity_.id;
-  print.sequence = ++sequence_;
-  print.kind = call.kind;
-  print.type = call.type;
-  print.root = call.root;
-  print.algorithm = hash_word(algorithm->name);
-  print.slice_bytes = static_cast<std::uint32_t>(bytes);
-  print.count = call.uneven ? 0 : call.count;
-  if (call.shared_blocks)
-    print.blocks = hash_counts((call.in_blocks.counts.empty() ? call.out_blocks : call.in_blocks).counts);
-  if (sums(call)) {
-    print.op = call.reduction.op;
-    print.order = order;
-    print.factor = call.reduction.op == ReduceOp::premulsum ? std::bit_cast<std::uint64_t>(call.reduction.factor) : 0;
+  BoundProgram*& bound = plan->programs[in_place ? 1 : 0];
+  if (bound == nullptr) {
+    SLUICE_TRY_ASSIGN(bound, program({call.collective, call.root, plan->order, in_place, plan->algorithm}));
   }
 
-  CollectiveOperation* operation = take_operation();
-  operation->prepare(print, deadline_of(options), runtime_->clock().now());
-  const auto keep = [](std::vector<std::size_t>& to, std::span<const std::size_t> from) {
-    to.assign(from.begin(), from.end());
-  };
-  keep(operation->in_counts, call.in_blocks.counts);
-  keep(operation->in_offsets, call.in_blocks.offsets);
-  keep(operation->out_counts, call.out_blocks.counts);
-  keep(operation->out_offsets, call.out_blocks.offsets);
+  Fingerprint print = plan->print;
+  std::uint64_t hash = plan->print_hash;
+  if (call.shared_blocks) {
+    print.blocks = hash_counts((call.in_blocks.counts.empty() ? call.out_blocks : call.in_blocks).counts);
+    hash = hash_but_number(print);
+  }
+  print.sequence = ++sequence_;
 
-  const ScheduleShape& shape = bound->program.shape;
-  RunBinding binding;
+  CollectiveOperation* operation = pool_->take(*this);
+  operation->prepare(print, deadline_of(options), runtime_->clock().now());
+  RunBinding binding = plan->binding;
+  if (call.uneven) binding.layout = operation->keep_blocks(bound->program.shape, call);
   binding.program = &bound->program;
-  binding.layout = call.uneven
-                       ? Layout::uneven(shape, element_bytes(call.type), {operation->in_counts, operation->in_offsets},
-                                        {operation->out_counts, operation->out_offsets}, call.count)
-                       : Layout::even(shape, call.count, element_bytes(call.type));
   binding.in = static_cast<const std::byte*>(call.in);
   binding.out = static_cast<std::byte*>(call.out);
-  binding.rule.type = call.type;
-  binding.rule.reduction = call.reduction;
-  binding.rule.ranks = ranks();
-  binding.rule.canonical_nan = order == Order::canonical;
-  binding.wide_scratch = order == Order::canonical;
-  const std::size_t value =
-      binding.wide_scratch && shape.scratch_chunks > 0 ? accumulator_bytes(call.type) : element_bytes(call.type);
-  binding.slice_elements = std::max<std::size_t>(1, bytes / value);
-  binding.window = static_cast<int>(runtime_->config().number(Setting::slices_in_flight));
-  binding.digest = digest(print);
+  binding.digest = digest(hash, print.sequence);
   binding.out_flows = bound->out_flows;
   binding.in_flows = bound->in_flows;
   operation->bind(binding);

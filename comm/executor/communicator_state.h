@@ -20,27 +20,14 @@
 #include "comm/bootstrap/control.h"
 #include "comm/communicator.h"
 #include "comm/executor/collective_operation.h"
+#include "comm/executor/history.h"
+#include "comm/executor/lane_count.h"
+#include "comm/executor/plan.h"
 #include "comm/executor/point_to_point.h"
 
 namespace sluice::detail {
 
 class RuntimeState;
-
-// A collective as it was called, checked by check_call (call.h).
-struct Call {
-  OperationKind kind = OperationKind::none;
-  Collective collective = Collective::all_reduce;
-  const void* in = nullptr;
-  void* out = nullptr;
-  std::size_t count = 0;  // elements of the message or of one block; of this rank's block in gather_v and scatter_v
-  DataType type = DataType::float32;
-  Reduction reduction;
-  Rank root = -1;
-  bool uneven = false;
-  Blocks in_blocks;  // uneven only; empty: one block of `count`
-  Blocks out_blocks;
-  bool shared_blocks = false;  // all ranks give the same blocks
-};
 
 struct Identity {
   std::uint64_t id = 0;
@@ -88,7 +75,6 @@ class CommunicatorState {
   Turn turn(int steps);
   void watch(Nanoseconds now);
   int fail_all();
-  void recycle(CollectiveOperation* operation);
 
   // From the control plane.
   // `waits`: for whom that rank waits, in words; `fingerprints`: the present one first.
@@ -104,19 +90,14 @@ class CommunicatorState {
     const Algorithm* algorithm;
     auto operator<=>(const ProgramKey&) const = default;
   };
-  struct BoundProgram {
-    Program program;
-    std::vector<OutFlow*> out_flows;
-    std::vector<InFlow*> in_flows;
-  };
   struct Arrival {
     Fingerprint print;
     std::string waits;
   };
-  static constexpr std::size_t kHistory = 16;
-
   Result<const Algorithm*> choose(const Call& call, Order order, const std::string& forced);
   Result<BoundProgram*> program(const ProgramKey& key);
+  Result<Plan*> plan_of(const Call& call, const CallOptions& options);
+  Result<Plan*> make_plan(const Call& call, const CallOptions& options, const PlanKey& key);
   Result<OutFlow*> out_flow(Rank peer, std::uint8_t channel);
   Result<InFlow*> in_flow(Rank peer, std::uint8_t channel);
   RingShape ring_shape() const;
@@ -125,9 +106,9 @@ class CommunicatorState {
   Status check_callable() const;
   Nanoseconds deadline_of(const CallOptions& options) const;
   std::size_t slice_bytes(const Call& call, int chunks) const;
-  CollectiveOperation* take_operation();
   Work submit(Operation* operation);
   void remember(const Fingerprint& fingerprint);
+  void compare_arrivals(const Fingerprint& fingerprint);
 
   bool turn_of(std::deque<Operation*>& queue, int steps, Turn& result);
   void turn_of_self(Turn& result);
@@ -143,11 +124,14 @@ class CommunicatorState {
 
   std::shared_ptr<RuntimeState> runtime_;  // shared: handles and Works may outlive the Runtime
   Identity identity_;
+  LaneCount& lane_count_;
   std::uint64_t sequence_ = 0;
   std::uint64_t splits_ = 0;
   bool closed_ = false;
   std::uint8_t barrier_byte_ = 0;
   std::map<ProgramKey, std::unique_ptr<BoundProgram>> programs_;
+  PlanCache plans_;
+  std::shared_ptr<OperationPool> pool_ = std::make_shared<OperationPool>();
   std::map<std::pair<Rank, std::uint8_t>, OutFlow*> out_flows_;
   std::map<std::pair<Rank, std::uint8_t>, InFlow*> in_flows_;
 
@@ -159,11 +143,11 @@ class CommunicatorState {
   std::optional<Nanoseconds> disputed_since_;
 
   mutable std::mutex mutex_;
-  Status status_;                                           // GUARDED_BY(mutex_)
-  std::array<Fingerprint, kHistory> history_;               // GUARDED_BY(mutex_), by sequence
-  std::map<Rank, Arrival> arrivals_;                        // GUARDED_BY(mutex_): latest of each rank
-  std::vector<std::unique_ptr<CollectiveOperation>> pool_;  // GUARDED_BY(mutex_)
-  std::atomic<bool> broken_{false};                         // release after status_ is set
+  Status status_;                     // GUARDED_BY(mutex_)
+  std::map<Rank, Arrival> arrivals_;  // GUARDED_BY(mutex_): latest of each rank
+  History history_;
+  std::atomic<bool> early_arrivals_{false};  // a hint: another rank spoke of an operation that was not posted here yet
+  std::atomic<bool> broken_{false};          // release after status_ is set
 };
 
 }  // namespace sluice::detail

@@ -16,11 +16,22 @@ constexpr std::array<std::string_view, 18> kKinds{
     "scatter", "all_to_all", "all_gather_v",   "reduce_scatter_v", "gather_v",  "scatter_v", "all_to_all_v",
     "barrier", "split",      "close",          "send/receive"};
 
-using Words = std::array<std::uint64_t, 7>;
-static_assert(sizeof(Words) == kFingerprintBytes);
+std::string posted(Rank a, Rank b, std::string_view field, std::string_view value_a, std::string_view value_b) {
+  return "rank " + std::to_string(a) + " posted " + std::string(field) + " " + std::string(value_a) + ", rank " +
+         std::to_string(b) + " posted " + std::string(field) + " " + std::string(value_b);
+}
 
-// The fields as words, in a fixed order: what is hashed and sent.
-Words words(const Fingerprint& f) {
+std::string algorithm_named(std::uint32_t hash) {
+  for (const Algorithm& one : all_algorithms())
+    if (hash_word(one.name) == hash) return std::string(one.name);
+  return "with hash " + std::to_string(hash);  // of another version
+}
+
+}  // namespace
+
+std::string_view name(OperationKind kind) { return kKinds.at(static_cast<std::size_t>(kind)); }
+
+FingerprintWords words(const Fingerprint& f) {
   return {f.communicator,
           f.sequence,
           f.count,
@@ -32,8 +43,7 @@ Words words(const Fingerprint& f) {
               (std::uint64_t{static_cast<std::uint8_t>(f.op)} << 8) | static_cast<std::uint8_t>(f.order)};
 }
 
-// nullopt: these words are no fingerprint.
-std::optional<Fingerprint> from_words(const Words& all) {
+std::optional<Fingerprint> from_words(const FingerprintWords& all) {
   Fingerprint f;
   f.communicator = all[0];
   f.sequence = all[1];
@@ -52,24 +62,11 @@ std::optional<Fingerprint> from_words(const Words& all) {
   return f;
 }
 
-std::string posted(Rank a, Rank b, std::string_view field, std::string_view value_a, std::string_view value_b) {
-  return "rank " + std::to_string(a) + " posted " + std::string(field) + " " + std::string(value_a) + ", rank " +
-         std::to_string(b) + " posted " + std::string(field) + " " + std::string(value_b);
-}
-
-std::string algorithm_named(std::uint32_t hash) {
-  for (const Algorithm& one : all_algorithms())
-    if (hash_word(one.name) == hash) return std::string(one.name);
-  return "with hash " + std::to_string(hash);  // of another version
-}
-
-}  // namespace
-
-std::string_view name(OperationKind kind) { return kKinds.at(static_cast<std::size_t>(kind)); }
-
-std::uint32_t digest(const Fingerprint& fingerprint) {
-  const auto all = words(fingerprint);
-  return static_cast<std::uint32_t>(XXH3_64bits(all.data(), sizeof(all)));
+std::uint64_t hash_but_number(const Fingerprint& fingerprint) {
+  Fingerprint numberless = fingerprint;
+  numberless.sequence = 0;
+  const FingerprintWords all = words(numberless);
+  return XXH3_64bits(all.data(), sizeof(all));
 }
 
 std::uint32_t hash_word(std::string_view word) { return XXH32(word.data(), word.size(), 0); }
@@ -104,7 +101,7 @@ std::optional<std::string> difference(const Fingerprint& a, Rank rank_a, const F
 std::vector<std::byte> encode(std::span<const Fingerprint> fingerprints) {
   std::vector<std::byte> bytes(fingerprints.size() * kFingerprintBytes);
   for (std::size_t i = 0; i < fingerprints.size(); ++i) {
-    const Words all = words(fingerprints[i]);
+    const FingerprintWords all = words(fingerprints[i]);
     std::memcpy(bytes.data() + i * kFingerprintBytes, all.data(), sizeof(all));
   }
   return bytes;
@@ -114,7 +111,7 @@ std::vector<Fingerprint> decode_fingerprints(std::span<const std::byte> bytes) {
   if (bytes.size() % kFingerprintBytes != 0 || bytes.size() > kFingerprintsMax * kFingerprintBytes) return {};
   std::vector<Fingerprint> fingerprints;
   for (std::size_t at = 0; at < bytes.size(); at += kFingerprintBytes) {
-    Words all{};
+    FingerprintWords all{};
     std::memcpy(all.data(), bytes.data() + at, sizeof(all));
     const auto one = from_words(all);
     if (!one) return {};

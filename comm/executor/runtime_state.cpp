@@ -176,22 +176,17 @@ void RuntimeState::on_peer_gone(const Notice& notice) {
   engine().wake();
 }
 
-// Operations of a lane may overlap; time is counted once.
-void RuntimeState::count(const Lane& lane, std::uint64_t bytes_sent, Nanoseconds posted_at, Nanoseconds done_at) {
+LaneCount& RuntimeState::lane_count(const Lane& lane) {
   const std::lock_guard lock(mutex_);
-  LaneCount& one = counters_[lane.name];
-  one.counters.lane = lane.name;
-  ++one.counters.operations;
-  one.counters.bytes_sent += bytes_sent;
-  const Nanoseconds busy = done_at - std::max(posted_at, one.counted_until);
-  one.counters.seconds_busy += std::max(0.0, std::chrono::duration<double>(busy).count());
-  one.counted_until = std::max(one.counted_until, done_at);
+  return counters_[lane.name];
 }
 
+// Lanes on which nothing was done yet are not worth a line.
 std::vector<LaneCounters> RuntimeState::lane_counters() const {
   const std::lock_guard lock(mutex_);
   std::vector<LaneCounters> all;
-  for (const auto& [name, one] : counters_) all.push_back(one.counters);
+  for (const auto& [name, one] : counters_)
+    if (LaneCounters counters = one.read(name); counters.operations != 0) all.push_back(std::move(counters));
   return all;
 }
 

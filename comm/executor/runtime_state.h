@@ -15,6 +15,7 @@
 #include "comm/communicator.h"
 #include "comm/executor/directory.h"
 #include "comm/executor/engine.h"
+#include "comm/executor/lane_count.h"
 #include "comm/tune/tune.h"
 #include "transport/transport.h"
 
@@ -64,8 +65,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   // It ended: its flows are closed once the peers have read what was sent on them.
   void forget(std::uint64_t communicator, std::vector<SentOn> sent_on);
 
-  // Counters per lane name.
-  void count(const Lane& lane, std::uint64_t bytes_sent, Nanoseconds posted_at, Nanoseconds done_at);
+  LaneCount& lane_count(const Lane& lane);  // of the lane's name; lives as long as this
   std::vector<LaneCounters> lane_counters() const;
 
   void* allocate_window(std::size_t bytes, bool& shared);
@@ -75,10 +75,6 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   Status check_not_forked() const;
 
  private:
-  struct LaneCount {
-    LaneCounters counters;
-    Nanoseconds counted_until{0};  // time before it is in seconds_busy
-  };
   struct Draining {
     std::uint64_t communicator = 0;
     std::vector<SentOn> flows;

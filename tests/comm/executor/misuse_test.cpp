@@ -99,6 +99,18 @@ TEST_F(Misuse, AnAbortedCommunicatorKeepsItsReason) {
   expect(world_.status(), Code::aborted, {"rank 0"});
 }
 
+TEST_F(Misuse, AWorkMayOutliveItsCommunicator) {
+  std::vector<float> data(10, 1);
+  Work done;
+  Work unused;
+  {
+    Communicator part = *world_.split(0, 0);
+    done = part.all_reduce({data.data(), data.data(), 10, DataType::float32}, ReduceOp::sum);
+    unused = part.all_reduce({data.data(), data.data(), 10, DataType::float32}, ReduceOp::sum);
+  }
+  EXPECT_TRUE(done.wait().ok());
+}
+
 TEST_F(Misuse, UseInAForkedChildIsDiagnosed) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,0 +1,138 @@
+// From a call to its plan: which algorithm, lowered to which program, cut into which slices.
+#include <algorithm>
+#include <bit>
+
+#include "base/log.h"
+#include "comm/executor/call.h"
+#include "comm/executor/communicator_state.h"
+#include "comm/executor/runtime_state.h"
+
+namespace sluice::detail {
+namespace {
+
+constexpr std::uint8_t kCollectiveChannel = 0;
+constexpr std::size_t kSliceBytesMin = 16 << 10;
+
+bool sums(const Call& call) { return is_reduction(call.collective) && call.kind != OperationKind::barrier; }
+
+std::uint64_t factor_bits(const Reduction& reduction) {
+  return reduction.op == ReduceOp::premulsum ? std::bit_cast<std::uint64_t>(reduction.factor) : 0;
+}
+
+}  // namespace
+
+Result<const Algorithm*> CommunicatorState::choose(const Call& call, Order order, const std::string& forced) {
+  TuneRequest request{call.collective, ranks(), order, call.uneven, sums(call), 0};
+  const bool whole = call.collective == Collective::all_reduce || call.collective == Collective::broadcast ||
+                     call.collective == Collective::reduce;
+  if (!call.uneven)
+    request.bytes =
+        static_cast<double>(call.count) * static_cast<double>(element_bytes(call.type)) * (whole ? 1 : ranks());
+  std::string wanted = forced;
+  if (wanted.empty()) {
+    SLUICE_TRY_ASSIGN(wanted, forced_algorithm(runtime_->config().text(Setting::algorithm), call.collective));
+    // A setting without a collective's name is a wish for those that have it.
+    if (!wanted.empty() && find_algorithm(call.collective, wanted) == nullptr) wanted.clear();
+  }
+  if (wanted.empty()) return sluice::choose(request, runtime_->link_model(identity_.members));
+  const Algorithm* algorithm = find_algorithm(call.collective, wanted);
+  if (algorithm == nullptr)
+    return Error{Code::unsupported, "algorithm '" + wanted + "' is not offered for " +
+                                        std::string(name(call.collective)) + " (sluice explain lists those that are)"};
+  SLUICE_TRY(check_offer(*algorithm, request));
+  return algorithm;
+}
+
+Result<BoundProgram*> CommunicatorState::program(const ProgramKey& key) {
+  std::unique_ptr<BoundProgram>& cached = programs_[key];
+  if (cached != nullptr) return cached.get();
+  SLUICE_TRY_ASSIGN(const Schedule schedule,
+                    key.algorithm->build({key.collective, ranks(), std::max(key.root, 0), key.order, rank()}));
+  auto bound = std::make_unique<BoundProgram>();
+  SLUICE_TRY_ASSIGN(bound->program, lower(schedule, rank(), key.in_place));
+  if (const auto slots = runtime_->config().number(Setting::slots); bound->program.credits > slots)
+    return Error{Code::unsupported, "algorithm '" + std::string(key.algorithm->name) + "' on " +
+                                        std::to_string(ranks()) + " ranks needs " +
+                                        std::to_string(bound->program.credits) + " slots a flow; SLUICE_SLOTS is " +
+                                        std::to_string(slots)};
+  for (const Rank peer : bound->program.out_peers) {
+    SLUICE_TRY_ASSIGN(OutFlow * flow, out_flow(peer, kCollectiveChannel));
+    bound->out_flows.push_back(flow);
+  }
+  for (const Rank peer : bound->program.in_peers) {
+    SLUICE_TRY_ASSIGN(InFlow * flow, in_flow(peer, kCollectiveChannel));
+    bound->in_flows.push_back(flow);
+  }
+  log(LogLevel::info, runtime_->world_rank(),
+      std::string(name(key.collective)) + " on communicator '" + identity_.name + "' uses " +
+          std::string(key.algorithm->name));
+  cached = std::move(bound);
+  return cached.get();
+}
+
+// The same at every rank: it depends on the setting, or on a count that all ranks share.
+std::size_t CommunicatorState::slice_bytes(const Call& call, int chunks) const {
+  const Config& config = runtime_->config();
+  const std::size_t slot = config.bytes(Setting::slot_bytes) / kCacheLine * kCacheLine;
+  if (const std::size_t wanted = config.bytes(Setting::slice_bytes); wanted != 0)
+    return std::clamp<std::size_t>(wanted, sizeof(double), slot);
+  if (call.uneven) return slot;
+  const std::size_t chunk = call.count * element_bytes(call.type) / static_cast<std::size_t>(chunks);
+  const auto window = static_cast<std::size_t>(config.number(Setting::slices_in_flight));
+  const std::size_t share = (chunk / window + kCacheLine - 1) / kCacheLine * kCacheLine;
+  return std::min(std::max(share, kSliceBytesMin), slot);
+}
+
+Result<Plan*> CommunicatorState::plan_of(const Call& call, const CallOptions& options) {
+  const PlanKey key{
+      call.kind,    call.type, call.reduction.op, call.root, call.uneven ? 0 : call.count, factor_bits(call.reduction),
+      options.order};
+  if (Plan* plan = plans_.find(key, options.algorithm); plan != nullptr) return plan;
+  return make_plan(call, options, key);
+}
+
+Result<Plan*> CommunicatorState::make_plan(const Call& call, const CallOptions& options, const PlanKey& key) {
+  auto plan = std::make_unique<Plan>();
+  plan->key = key;
+  plan->wish = options.algorithm;
+  SLUICE_TRY_ASSIGN(plan->extent, check_call(call, rank(), ranks()));
+  const Order fallback = runtime_->config().text(Setting::order) == "canonical" ? Order::canonical : Order::fast;
+  plan->order = sums(call) ? options.order.value_or(fallback) : Order::fast;
+  SLUICE_TRY_ASSIGN(plan->algorithm, choose(call, plan->order, options.algorithm));
+  SLUICE_TRY_ASSIGN(const bool in_place, check_in_place(call, plan->extent, rank(), ranks()));
+  SLUICE_TRY_ASSIGN(BoundProgram * bound,
+                    program({call.collective, call.root, plan->order, in_place, plan->algorithm}));
+  plan->programs[in_place ? 1 : 0] = bound;
+
+  const ScheduleShape& shape = bound->program.shape;
+  const std::size_t bytes = slice_bytes(call, shape.chunks);
+  Fingerprint& print = plan->print;
+  print.communicator = identity_.id;
+  print.kind = call.kind;
+  print.type = call.type;
+  print.root = call.root;
+  print.algorithm = hash_word(plan->algorithm->name);
+  print.slice_bytes = static_cast<std::uint32_t>(bytes);
+  print.count = call.uneven ? 0 : call.count;
+  if (sums(call)) {
+    print.op = call.reduction.op;
+    print.order = plan->order;
+    print.factor = factor_bits(call.reduction);
+  }
+  plan->print_hash = hash_but_number(print);
+
+  RunBinding& binding = plan->binding;
+  if (!call.uneven) binding.layout = Layout::even(shape, call.count, element_bytes(call.type));
+  binding.rule.type = call.type;
+  binding.rule.reduction = call.reduction;
+  binding.rule.ranks = ranks();
+  binding.rule.canonical_nan = plan->order == Order::canonical;
+  binding.wide_scratch = plan->order == Order::canonical;
+  const std::size_t value =
+      binding.wide_scratch && shape.scratch_chunks > 0 ? accumulator_bytes(call.type) : element_bytes(call.type);
+  binding.slice_elements = std::max<std::size_t>(1, bytes / value);
+  binding.window = static_cast<int>(runtime_->config().number(Setting::slices_in_flight));
+  return plans_.put(std::move(plan));
+}
+
+}  // namespace sluice::detail
