@@ -7,8 +7,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t up_to_line(std::size_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
-constexpr std::size_t headers_bytes(RingShape shape) { return up_to_line(shape.slots * sizeof(SlotHeader)); }
+constexpr std::size_t lines_bytes(RingShape shape) { return std::size_t{shape.slots} * sizeof(SlotLine); }
 
 }  // namespace
 
@@ -23,13 +22,13 @@ Status check_shape(RingShape shape) {
 }
 
 std::size_t ring_bytes(RingShape shape) {
-  return sizeof(RingControl) + headers_bytes(shape) + std::size_t{shape.slots} * shape.slot_bytes;
+  return sizeof(RingControl) + lines_bytes(shape) + std::size_t{shape.slots} * shape.slot_bytes;
 }
 
 Ring::Ring(std::byte* memory, RingShape shape)
     : control_(reinterpret_cast<RingControl*>(memory)),
-      headers_(reinterpret_cast<SlotHeader*>(memory + sizeof(RingControl))),
-      data_(memory + sizeof(RingControl) + headers_bytes(shape)),
+      lines_(reinterpret_cast<SlotLine*>(memory + sizeof(RingControl))),
+      data_(memory + sizeof(RingControl) + lines_bytes(shape)),
       shape_(shape) {}
 
 void ring_bell_slow(const Bell& bell) {

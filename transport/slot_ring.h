@@ -39,13 +39,21 @@ struct RingShape {
   bool operator==(const RingShape&) const = default;
 };
 
-// Start of a ring's memory; headers follow, then slots, each from a cache line border.
+// Start of a ring's memory; one SlotLine per slot follows, then the slots, each from a cache line border.
 struct RingControl {
-  alignas(kCacheLine)
-      std::atomic<std::uint64_t> tail;  // slots committed. Sender release -> receiver acquire: payload is there
   alignas(
       kCacheLine) std::atomic<std::uint64_t> head;  // slots released. Receiver release -> sender acquire: slot is free
 };
+
+// All that a receiver must fetch of a short message, in one cache line.
+inline constexpr std::size_t kInlineBytes = 40;
+struct SlotLine {
+  alignas(kCacheLine) std::atomic<std::uint64_t> number;  // of the message in the slot, from 1. Sender release ->
+                                                          // receiver acquire: it is there, and all before it
+  SlotHeader header;
+  std::byte payload[kInlineBytes];  // of a message that fits
+};
+static_assert(sizeof(SlotLine) == kCacheLine);
 
 inline constexpr std::uint32_t kSlotsMax = 1 << 12;
 inline constexpr std::uint32_t kSlotBytesMax = 1 << 28;
@@ -72,7 +80,7 @@ void ring_bell_slow(const Bell& bell);  // one write() for the first who finds t
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored \
-    "-Wtsan"  // the sanitizer does not model the fence; it only decides who wakes, data goes by tail and head
+    "-Wtsan"  // the sanitizer does not model the fence; it only decides who wakes, data goes by numbers and head
 #endif
 inline void sleep_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
@@ -94,13 +102,26 @@ class Ring {
 
   RingShape shape() const { return shape_; }
   RingControl& control() const { return *control_; }
-  SlotHeader& header(std::uint64_t message) const { return headers_[message % shape_.slots]; }
-  std::byte* slot(std::uint64_t message) const { return data_ + (message % shape_.slots) * shape_.slot_bytes; }
+  // Messages are counted from 0; `place` is where the payload of one of so many bytes lies.
+  const SlotHeader& header(std::uint64_t message) const { return line(message).header; }
+  std::byte* place(std::uint64_t message, std::size_t bytes) const {
+    return bytes <= kInlineBytes ? line(message).payload : data_ + (message % shape_.slots) * shape_.slot_bytes;
+  }
+  bool published(std::uint64_t message) const {
+    return line(message).number.load(std::memory_order_acquire) == message + 1;
+  }
+  void publish(std::uint64_t message, const SlotHeader& header) const {
+    SlotLine& to = line(message);
+    to.header = header;
+    to.number.store(message + 1, std::memory_order_release);
+  }
   explicit operator bool() const { return control_ != nullptr; }
 
  private:
+  SlotLine& line(std::uint64_t message) const { return lines_[message % shape_.slots]; }
+
   RingControl* control_ = nullptr;
-  SlotHeader* headers_ = nullptr;
+  SlotLine* lines_ = nullptr;
   std::byte* data_ = nullptr;
   RingShape shape_;
 };
@@ -115,12 +136,11 @@ class OutFlow {
     released_ = ring_.control().head.load(std::memory_order_acquire);
     return ring_.shape().slots - static_cast<std::uint32_t>(committed_ - released_);
   }
-  // The place to write the next message to (slot_bytes bytes). Only with room() > 0.
-  std::byte* reserve() { return ring_.slot(committed_); }
+  // The place to write the next message to, which will have `bytes` bytes (at most slot_bytes). Only with room() > 0.
+  std::byte* reserve(std::size_t bytes) { return ring_.place(committed_, bytes); }
   void commit(const SlotHeader& header) {
-    ring_.header(committed_) = header;
+    ring_.publish(committed_, header);
     ++committed_;
-    ring_.control().tail.store(committed_, std::memory_order_release);
     ring_bell(peer_bell_);
   }
   std::uint64_t committed() const { return committed_; }
@@ -158,12 +178,7 @@ class OutFlow {
 class InFlow {
  public:
   // True when the `ahead`-th unreleased message is there (0: the oldest).
-  bool ready(std::uint64_t ahead = 0) {
-    if (released_ + ahead < committed_) return true;
-    if (!ring_) return false;
-    committed_ = ring_.control().tail.load(std::memory_order_acquire);
-    return released_ + ahead < committed_;
-  }
+  bool ready(std::uint64_t ahead = 0) const { return ring_ && ring_.published(released_ + ahead); }
   // Only when ready(ahead).
   const SlotHeader& header(std::uint64_t ahead = 0) const { return ring_.header(released_ + ahead); }
   // The payload in place: in the slot, or in the sender's window. nullptr: it can't lie there (more than a slot holds,
@@ -171,7 +186,8 @@ class InFlow {
   // the header at any time: who bounds a copy by header().bytes reads it once.
   const std::byte* payload(std::uint64_t ahead = 0) const {
     const SlotHeader& head = header(ahead);
-    if (!head.described()) return head.bytes <= ring_.shape().slot_bytes ? ring_.slot(released_ + ahead) : nullptr;
+    if (!head.described())
+      return head.bytes <= ring_.shape().slot_bytes ? ring_.place(released_ + ahead, head.bytes) : nullptr;
     if (head.window_offset > window_bytes_ || head.bytes > window_bytes_ - head.window_offset) return nullptr;
     return window_base_ + head.window_offset;
   }
@@ -193,7 +209,6 @@ class InFlow {
 
  private:
   Ring ring_;
-  std::uint64_t committed_ = 0;
   std::uint64_t released_ = 0;
   Bell peer_bell_;
   const std::byte* window_base_ = nullptr;

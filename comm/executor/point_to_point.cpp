@@ -34,9 +34,9 @@ Advance SendOperation::advance(int steps) {
 
 void SendOperation::send_first() {
   const Preamble said = preamble();
-  std::byte* slot = flow_->reserve();
+  const std::size_t with_it = bytes_ <= flow_->ring().shape().slot_bytes - sizeof(said) ? bytes_ : 0;
+  std::byte* slot = flow_->reserve(sizeof(said) + with_it);
   std::memcpy(slot, &said, sizeof(said));
-  std::size_t with_it = bytes_ <= flow_->ring().shape().slot_bytes - sizeof(said) ? bytes_ : 0;
   if (with_it != 0) std::memcpy(slot + sizeof(said), data_, with_it);
   flow_->commit({digest_, static_cast<std::uint32_t>(sizeof(said) + with_it), SlotHeader::kNoWindow});
   moved_ = with_it;
@@ -47,7 +47,7 @@ void SendOperation::send_next() {
   const std::size_t bytes = std::min<std::size_t>(bytes_ - moved_, flow_->ring().shape().slot_bytes);
   std::uint64_t offset = SlotHeader::kNoWindow;
   if (bytes >= kDescribeBytesMin) offset = flow_->window_offset(data_ + moved_, bytes);
-  if (offset == SlotHeader::kNoWindow) std::memcpy(flow_->reserve(), data_ + moved_, bytes);
+  if (offset == SlotHeader::kNoWindow) std::memcpy(flow_->reserve(bytes), data_ + moved_, bytes);
   flow_->commit({digest_, static_cast<std::uint32_t>(bytes), offset});
   if (offset != SlotHeader::kNoWindow) described_until_ = flow_->committed();
   moved_ += bytes;

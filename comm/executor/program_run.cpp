@@ -182,8 +182,9 @@ CombineTarget ProgramRun::place_target(const Operand& operand) {
     return target;
   }
   target.form = form_of(operand.buffer);
-  target.data = b_.out_flows[operand.flow]->reserve();
-  header_ = {b_.digest, static_cast<std::uint32_t>(bytes_in(target.form)), SlotHeader::kNoWindow};
+  const std::size_t bytes = bytes_in(target.form);
+  target.data = b_.out_flows[operand.flow]->reserve(bytes);
+  header_ = {b_.digest, static_cast<std::uint32_t>(bytes), SlotHeader::kNoWindow};
   return target;
 }
 

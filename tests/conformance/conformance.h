@@ -28,7 +28,7 @@ inline std::uint32_t size_of(std::uint64_t mark, std::uint64_t number, std::uint
 }
 
 inline void commit_message(OutFlow& out, std::uint64_t mark, std::uint64_t number, std::uint32_t bytes) {
-  std::byte* const slot = out.reserve();
+  std::byte* const slot = out.reserve(bytes);
   for (std::uint32_t i = 0; i < bytes; ++i) slot[i] = byte_of(mark, number, i);
   out.commit({.digest = static_cast<std::uint32_t>(mix64(mark ^ number)), .bytes = bytes});
 }

@@ -187,7 +187,7 @@ TEST(ConformanceBroken, SeesAnotherMessageSizeOrByte) {
   EXPECT_FALSE(holds_message(receiver, 1, 1, 100)) << "another number";
   EXPECT_FALSE(holds_message(receiver, 2, 0, 100)) << "another flow";
   EXPECT_FALSE(holds_message(receiver, 1, 0, 99)) << "another size";
-  receiver.ring().slot(0)[99] ^= std::byte{1};
+  receiver.ring().place(0, 100)[99] ^= std::byte{1};
   EXPECT_FALSE(holds_message(receiver, 1, 0, 100)) << "one bit";
 }
 

@@ -221,10 +221,10 @@ class LoopWorld::Endpoint final : public Transport {
     const Ring& to = flow.in_ring.ring();
     SlotHeader header = from.header(message);
     if (!header.described())
-      std::memcpy(to.slot(message), from.slot(message), std::min(header.bytes, to.shape().slot_bytes));
+      std::memcpy(to.place(message, header.bytes), from.place(message, header.bytes),
+                  std::min(header.bytes, to.shape().slot_bytes));
     if (world_.corrupt_.erase({event.from, rank_}) != 0) header.digest = ~header.digest;
-    to.header(message) = header;
-    to.control().tail.store(flow.delivered, std::memory_order_release);
+    to.publish(message, header);
     world_.note(event, message);
   }
 

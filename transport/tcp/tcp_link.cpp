@@ -175,8 +175,7 @@ Result<std::size_t> TcpLink::take_frames() {
     if (in == nullptr) continue;
     const Frame& frame = decoder_.frame();
     const Ring& ring = in->ring.ring();
-    ring.header(in->received) = {.digest = frame.digest, .bytes = frame.bytes};
-    ring.control().tail.store(++in->received, std::memory_order_release);
+    ring.publish(in->received++, {.digest = frame.digest, .bytes = frame.bytes});
   }
 }
 
@@ -232,7 +231,7 @@ Status TcpLink::take_message(const Frame& frame) {
     return {Code::refused, "a message of " + describe(frame.flow) + " without a credit: all " +
                                std::to_string(shape.slots) + " slots are in use"};
   receiving_ = &in;
-  decoder_.place_payload(in.ring.ring().slot(in.received));
+  decoder_.place_payload(in.ring.ring().place(in.received, decoder_.frame().bytes));
   return {};
 }
 
@@ -324,7 +323,7 @@ Status TcpLink::add_message(Out& out) {
                                describe(out.id) + " with " + describe(ring.shape())};
   batch_.add(
       {.kind = FrameKind::message, .flow = out.id, .number = out.sent, .digest = header.digest, .bytes = header.bytes},
-      {ring.slot(out.sent), header.bytes});
+      {ring.place(out.sent, header.bytes), header.bytes});
   ++out.sent;
   return {};
 }

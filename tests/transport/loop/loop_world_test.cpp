@@ -15,7 +15,7 @@ constexpr RingShape kShape{.slots = 4, .slot_bytes = 256};
 constexpr FlowId kFlow{.communicator = 7, .lane = 1, .channel = 0};
 
 void commit_number(OutFlow& out, std::uint32_t number) {
-  std::memcpy(out.reserve(), &number, sizeof number);
+  std::memcpy(out.reserve(sizeof number), &number, sizeof number);
   out.commit({.digest = number, .bytes = sizeof number});
 }
 

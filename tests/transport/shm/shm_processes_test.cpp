@@ -71,7 +71,7 @@ void echo(ShmTransport& transport) {
   for (;;) {
     if (!wait_until(transport, [&] { return in.ready() && out.room() > 0; })) return;
     const SlotHeader header = in.header();
-    std::memcpy(out.reserve(), in.payload(), header.bytes);
+    std::memcpy(out.reserve(header.bytes), in.payload(), header.bytes);
     out.commit({.digest = header.digest, .bytes = header.bytes});
     in.release();
   }
@@ -95,7 +95,7 @@ TEST(ShmProcesses, SendSleepAndReadEachOthersWindows) {
       std::memcpy(place, &i, sizeof i);
       out.commit({.digest = i, .bytes = sizeof i, .window_offset = out.window_offset(place, sizeof i)});
     } else {
-      std::memcpy(out.reserve(), &i, sizeof i);
+      std::memcpy(out.reserve(sizeof i), &i, sizeof i);
       out.commit({.digest = i, .bytes = sizeof i});
     }
     ASSERT_TRUE(wait_until(*transport, [&] { return in.ready(); })) << "message " << i;

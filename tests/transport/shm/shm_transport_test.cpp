@@ -117,7 +117,7 @@ TEST_F(ShmAlone, ReadsTheRingThatAPeerAnnounced) {
   raw_->send(raw_->announcement());
   OutFlow out;
   out.bind(Ring(raw_->arena().data() + 8192, kShape), {}, nullptr, 0);
-  std::memcpy(out.reserve(), "hello", 5);
+  std::memcpy(out.reserve(5), "hello", 5);
   out.commit({.digest = 3, .bytes = 5});
   ASSERT_TRUE(until([&] { return in.ready(); }));
   EXPECT_EQ(std::memcmp(in.payload(), "hello", 5), 0);
@@ -134,14 +134,14 @@ TEST_F(ShmAlone, BelievesNoHeaderInThePeersMemory) {
   for (const SlotHeader header :
        {SlotHeader{1, kShape.slot_bytes + 1, SlotHeader::kNoWindow}, SlotHeader{1, 0xffffffff, SlotHeader::kNoWindow},
         SlotHeader{1, 1, kRawArena}, SlotHeader{1, 64, kRawArena - 63}, SlotHeader{1, 1, SlotHeader::kNoWindow - 1}}) {
-    ring.header(message) = header;
-    ring.control().tail.store(++message, std::memory_order_release);
+    ring.publish(message++, header);
     ASSERT_TRUE(until([&] { return in.ready(); }));
     EXPECT_EQ(in.payload(), nullptr) << header.bytes << " bytes at " << header.window_offset;
     in.release();
   }
-  ring.header(message) = {1, 64, kRawArena - 64};
-  ring.control().tail.store(~std::uint64_t{0}, std::memory_order_release);  // a tail far beyond what a ring holds
+  ring.publish(message + kShape.slots, {1, 64, kRawArena - 64});  // a number that is not its turn
+  EXPECT_FALSE(in.ready());
+  ring.publish(message, {1, 64, kRawArena - 64});
   ASSERT_TRUE(in.ready());
   EXPECT_EQ(in.payload(), raw_->arena().data() + kRawArena - 64);  // shared within the process, so the address is known
   expect_good_peer_undisturbed();
