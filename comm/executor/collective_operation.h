@@ -23,6 +23,7 @@ class CollectiveOperation final : public Operation {
   void bind(RunBinding& binding);  // sets its scratch
 
   Advance advance(int steps) override { return run_.advance(steps); }
+  bool ripe() override { return run_.ripe(); }
   Rank waiting_for() const override { return run_.waiting_for(); }
   std::uint64_t progress_mark() const override { return run_.progress_mark(); }
   std::uint64_t bytes_sent() const override { return run_.bytes_sent(); }

@@ -21,22 +21,14 @@ std::string seconds(Nanoseconds time) {
 }  // namespace
 
 bool CommunicatorState::enqueue(Operation* operation) {
-  if (operation->fingerprint().kind != OperationKind::point_to_point)
+  if (operation->fingerprint().kind != OperationKind::point_to_point) {
     collectives_.push_back(operation);
-  else if (dynamic_cast<SendOperation*>(operation) != nullptr)
-    sends_[operation->waiting_for()].push_back(operation);
-  else
-    receives_[operation->waiting_for()].push_back(operation);
+  } else {
+    const bool sends = dynamic_cast<SendOperation*>(operation) != nullptr;
+    (sends ? sends_ : receives_)[operation->waiting_for()].push_back(operation);
+    ++messages_;
+  }
   return !std::exchange(active_, true);
-}
-
-bool CommunicatorState::idle() const {
-  if (!collectives_.empty()) return false;
-  for (const auto& [peer, queue] : sends_)
-    if (!queue.empty()) return false;
-  for (const auto& [peer, queue] : receives_)
-    if (!queue.empty()) return false;
-  return true;
 }
 
 CommunicatorState::Turn CommunicatorState::turn(int steps) {
@@ -46,21 +38,27 @@ CommunicatorState::Turn CommunicatorState::turn(int steps) {
     result.moved = result.idle = true;
     return result;
   }
-  if (!disputed_since_) turn_of(collectives_, steps, result);
-  turn_of_self(result);
-  for (auto& [peer, queue] : sends_)
-    if (peer != rank()) turn_of(queue, steps, result);
-  for (auto& [peer, queue] : receives_)
-    if (peer != rank()) turn_of(queue, steps, result);
-  if (idle()) {
+  if (!disputed_since_ && !collectives_.empty()) turn_of(collectives_, steps, result);
+  if (messages_ != 0) turn_of_messages(steps, result);
+  if (collectives_.empty() && messages_ == 0) {
     active_ = false;
     result.idle = true;
   }
   return result;
 }
 
-bool CommunicatorState::turn_of(std::deque<Operation*>& queue, int steps, Turn& result) {
-  if (queue.empty()) return false;
+bool CommunicatorState::ripe() {
+  if (broken()) return true;
+  if (disputed_since_) return false;
+  if (!collectives_.empty() && collectives_.front()->ripe()) return true;
+  if (messages_ == 0) return false;
+  for (auto* queues : {&sends_, &receives_})
+    for (auto& [peer, queue] : *queues)
+      if (!queue.empty() && queue.front()->ripe()) return true;
+  return false;
+}
+
+void CommunicatorState::turn_of(std::deque<Operation*>& queue, int steps, Turn& result) {
   Operation* operation = queue.front();
   const std::uint64_t before = operation->progress_mark();
   const Advance advance = operation->advance(steps);
@@ -74,7 +72,15 @@ bool CommunicatorState::turn_of(std::deque<Operation*>& queue, int steps, Turn& 
     fault(*operation);
     result.moved = true;
   }
-  return true;
+}
+
+void CommunicatorState::turn_of_messages(int steps, Turn& result) {
+  const int others = result.finished;
+  turn_of_self(result);
+  for (auto* queues : {&sends_, &receives_})
+    for (auto& [peer, queue] : *queues)
+      if (peer != rank() && !queue.empty()) turn_of(queue, steps, result);
+  messages_ -= static_cast<std::size_t>(result.finished - others);
 }
 
 // A send to oneself and its receive.
@@ -118,6 +124,7 @@ int CommunicatorState::fail_all() {
   fail(collectives_);
   for (auto& [peer, queue] : sends_) fail(queue);
   for (auto& [peer, queue] : receives_) fail(queue);
+  messages_ = 0;
   active_ = false;
   return finished;
 }

@@ -73,6 +73,7 @@ class CommunicatorState {
     int finished = 0;
   };
   Turn turn(int steps);
+  bool ripe();  // a quick look: a turn may move something
   void watch(Nanoseconds now);
   int fail_all();
 
@@ -110,7 +111,8 @@ class CommunicatorState {
   void remember(const Fingerprint& fingerprint);
   void compare_arrivals(const Fingerprint& fingerprint);
 
-  bool turn_of(std::deque<Operation*>& queue, int steps, Turn& result);
+  void turn_of(std::deque<Operation*>& queue, int steps, Turn& result);
+  void turn_of_messages(int steps, Turn& result);
   void turn_of_self(Turn& result);
   void finish(Operation* operation, Status status);
   void fault(Operation& operation);
@@ -120,7 +122,6 @@ class CommunicatorState {
   void time_out(Operation& operation, Nanoseconds stuck);
   std::string title(const Operation& operation) const;
   std::string who_waits(const Operation& operation) const;
-  bool idle() const;
 
   std::shared_ptr<RuntimeState> runtime_;  // shared: handles and Works may outlive the Runtime
   Identity identity_;
@@ -139,6 +140,7 @@ class CommunicatorState {
   std::deque<Operation*> collectives_;
   std::map<Rank, std::deque<Operation*>> sends_;
   std::map<Rank, std::deque<Operation*>> receives_;
+  std::size_t messages_ = 0;  // in sends_ and receives_
   bool active_ = false;
   std::optional<Nanoseconds> disputed_since_;
 

@@ -66,6 +66,7 @@ class Engine {
   bool turn_of_most_urgent();
   template <typename Done>
   void drive_until(const Done& done);
+  bool spin();
   void idle(Nanoseconds& idle_since);
   void sleep(Nanoseconds at_most);
   void wait_for_owner(Operation& operation, int round);
@@ -76,6 +77,7 @@ class Engine {
   const Clock& clock_;
   std::vector<Transport*> transports_;
   Options options_;
+  int spins_ = 0;  // quick looks between two passes
   std::function<void(Operation&)> driver_;
   std::function<void()> housekeeping_;
 

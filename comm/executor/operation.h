@@ -28,6 +28,7 @@ class Operation {
 
   // Runs without blocking until it would wait or `steps` steps ran.
   virtual Advance advance(int steps) = 0;
+  virtual bool ripe() = 0;                          // after `blocked`, a quick look: it can go on
   virtual Rank waiting_for() const = 0;             // rank in the communicator, -1: nobody
   virtual std::uint64_t progress_mark() const = 0;  // grows with everything that moves
   virtual std::uint64_t bytes_sent() const = 0;

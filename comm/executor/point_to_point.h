@@ -54,6 +54,10 @@ class SendOperation final : public PointToPoint {
   // flow == nullptr: to oneself.
   void bind(const void* data, std::size_t count, DataType type, Rank to, OutFlow* flow, std::uint32_t digest);
   Advance advance(int steps) override;
+  bool ripe() override {
+    if (flow_ == nullptr) return false;
+    return !begun_ || moved_ < bytes_ ? flow_->room() > 0 : flow_->released() >= described_until_;
+  }
   std::uint64_t bytes_sent() const override { return moved_; }
   const std::byte* data() const { return data_; }
 
@@ -71,6 +75,7 @@ class ReceiveOperation final : public PointToPoint {
   using PointToPoint::PointToPoint;
   void bind(void* data, std::size_t count, DataType type, Rank from, InFlow* flow, std::uint32_t digest);
   Advance advance(int steps) override;
+  bool ripe() override { return flow_ != nullptr && flow_->ready(); }
   std::byte* data() const { return data_; }
   // Both ends must say the same; otherwise fault_text() says what they said.
   bool accepts(const Preamble& preamble);

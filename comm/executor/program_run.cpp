@@ -32,6 +32,7 @@ void ProgramRun::bind(const RunBinding& binding) {
   step_ = b_.program->level_begin.empty() ? 0 : b_.program->level_begin[0];
   in_step_ = false;
   closing_ = 0;
+  blocked_on_ = nullptr;
   described_until_.assign(b_.program->out_peers.size(), 0);
   waiting_for_ = -1;
   fault_ = {};
@@ -90,7 +91,7 @@ Advance ProgramRun::run_actions() {
       case Act::wait_ready:
       case Act::wait_room:
       case Act::wait_released:
-        if (!wait_satisfied(action)) return Advance::blocked;
+        if (!wait_satisfied(action)) return blocked_on(action);
         break;
       case Act::combine:
         if (!combine_now(b_.program->combines[action.index])) return Advance::failed;
@@ -109,7 +110,7 @@ Advance ProgramRun::run_actions() {
 
 Advance ProgramRun::run_closing() {
   for (; closing_ < b_.program->closing.size(); ++closing_, ++progress_)
-    if (!wait_satisfied(b_.program->closing[closing_])) return Advance::blocked;
+    if (const Action& action = b_.program->closing[closing_]; !wait_satisfied(action)) return blocked_on(action);
   return Advance::done;
 }
 

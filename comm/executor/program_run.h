@@ -50,6 +50,8 @@ class ProgramRun {
 
   // Runs until it would wait, or `steps` steps ran. `moved` says that it can go on.
   Advance advance(int steps);
+  // After `blocked`: has that come which it waits for?
+  bool ripe() { return blocked_on_ == nullptr || wait_satisfied(*blocked_on_); }
 
   Rank waiting_for() const { return waiting_for_; }  // the peer, while blocked
   const RunFault& fault() const { return fault_; }
@@ -63,6 +65,10 @@ class ProgramRun {
   Advance run_actions();
   Advance run_closing();
   bool wait_satisfied(const Action& action);
+  Advance blocked_on(const Action& action) {
+    blocked_on_ = &action;
+    return Advance::blocked;
+  }
   bool combine_now(const CombineAction& action);
   bool take_source(const Operand& operand, CombineSource& source);
   CombineTarget place_target(const Operand& operand);
@@ -85,6 +91,7 @@ class ProgramRun {
   std::size_t begin_ = 0;
   std::size_t count_ = 0;
   std::size_t closing_ = 0;
+  const Action* blocked_on_ = nullptr;
 
   SlotHeader header_;  // of the message that is being made
   std::vector<CombineSource> sources_;
