@@ -1,14 +1,21 @@
 #include "comm/executor/collective_operation.h"
 
+#include <numeric>
+
 #include "comm/executor/communicator_state.h"
 
 namespace sluice::detail {
 
 Layout CollectiveOperation::keep_blocks(const ScheduleShape& shape, const Call& call) {
-  in_counts_.assign(call.in_blocks.counts.begin(), call.in_blocks.counts.end());
-  in_offsets_.assign(call.in_blocks.offsets.begin(), call.in_blocks.offsets.end());
-  out_counts_.assign(call.out_blocks.counts.begin(), call.out_blocks.counts.end());
-  out_offsets_.assign(call.out_blocks.offsets.begin(), call.out_blocks.offsets.end());
+  const auto keep = [](const Blocks& blocks, std::vector<std::size_t>& counts, std::vector<std::size_t>& offsets) {
+    counts.assign(blocks.counts.begin(), blocks.counts.end());
+    offsets.assign(blocks.offsets.begin(), blocks.offsets.end());
+    if (!offsets.empty()) return;
+    offsets.resize(counts.size());
+    std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), std::size_t{0});
+  };
+  keep(call.in_blocks, in_counts_, in_offsets_);
+  keep(call.out_blocks, out_counts_, out_offsets_);
   return Layout::uneven(shape, element_bytes(call.type), {in_counts_, in_offsets_}, {out_counts_, out_offsets_},
                         call.count);
 }

@@ -102,8 +102,13 @@ void CommunicatorState::turn_of_self(Turn& result) {
   }
 }
 
+bool CommunicatorState::count_done(const Operation& operation) {
+  lane_count_.add(operation.bytes_sent(), operation.posted_at(), runtime_->clock().ticks());
+  return true;
+}
+
 void CommunicatorState::finish(Operation* operation, Status status) {
-  lane_count_.add(operation->bytes_sent(), operation->posted_at(), runtime_->clock().now());
+  count_done(*operation);
   operation->finish(std::move(status));
   operation->drop_reference();
 }

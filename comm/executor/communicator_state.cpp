@@ -98,7 +98,7 @@ Result<CollectiveOperation*> CommunicatorState::prepare(const Call& call, const 
   print.sequence = ++sequence_;
 
   CollectiveOperation* operation = pool_->take(*this);
-  operation->prepare(print, deadline_of(options), runtime_->clock().now());
+  operation->prepare(print, deadline_of(options), runtime_->clock().ticks());
   RunBinding binding = plan->binding;
   if (call.uneven) binding.layout = operation->keep_blocks(bound->program.shape, call);
   binding.program = &bound->program;
@@ -119,8 +119,9 @@ Work CommunicatorState::post(const Call& call, const CallOptions& options) {
 }
 
 Work CommunicatorState::submit(Operation* operation) {
-  runtime_->engine().post(operation);
-  return Work(operation);
+  if (!runtime_->engine().post(operation)) return Work(operation);
+  operation->give_back();
+  return Work(Status());
 }
 
 Fingerprint CommunicatorState::point_to_point_print() const {
@@ -143,7 +144,7 @@ Work CommunicatorState::post_send(const void* data, std::size_t count, DataType 
   }
   auto operation = std::make_unique<SendOperation>(*this);
   const Fingerprint print = point_to_point_print();
-  operation->prepare(print, deadline_of(options), runtime_->clock().now());
+  operation->prepare(print, deadline_of(options), runtime_->clock().ticks());
   operation->bind(data, count, type, to, flow, digest(print));
   return submit(operation.release());
 }
@@ -161,7 +162,7 @@ Work CommunicatorState::post_receive(void* data, std::size_t count, DataType typ
   }
   auto operation = std::make_unique<ReceiveOperation>(*this);
   const Fingerprint print = point_to_point_print();
-  operation->prepare(print, deadline_of(options), runtime_->clock().now());
+  operation->prepare(print, deadline_of(options), runtime_->clock().ticks());
   operation->bind(data, count, type, from, flow, digest(print));
   return submit(operation.release());
 }

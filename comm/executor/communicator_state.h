@@ -73,7 +73,8 @@ class CommunicatorState {
     int finished = 0;
   };
   Turn turn(int steps);
-  bool ripe();  // a quick look: a turn may move something
+  bool count_done(const Operation& operation);  // true
+  bool ripe();                                  // a quick look: a turn may move something
   void watch(Nanoseconds now);
   int fail_all();
 

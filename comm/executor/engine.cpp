@@ -20,6 +20,7 @@ constexpr Nanoseconds kServeTick = std::chrono::milliseconds(1);
 constexpr Nanoseconds kDrowsyTick = std::chrono::milliseconds(10);
 constexpr int kTicksBeforeDrowsy = 100;
 constexpr int kSpins = 128;
+constexpr int kLooksAtPost = 24;  // about as long as a cache line needs to come from a peer that posts now
 constexpr int kSpinsAtFullSpeed = 32;
 
 void relax() {
@@ -59,19 +60,40 @@ Engine::~Engine() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Engine::post(Operation* operation) {
-  unfinished_.fetch_add(1, std::memory_order_relaxed);
-  Operation* head = posts_.load(std::memory_order_relaxed);
-  do operation->next = head;
-  while (!posts_.compare_exchange_weak(head, operation, std::memory_order_release, std::memory_order_relaxed));
-
+bool Engine::post(Operation* operation) {
   if (token_.try_take()) {
+    const bool alone = active_count_ == 0 && posts_.load(std::memory_order_relaxed) == nullptr;
+    if (alone && run_alone(*operation)) {
+      token_.give();
+      return true;
+    }
+    unfinished_.fetch_add(1, std::memory_order_relaxed);
+    take_posts();
+    admit(operation);
     pass();
     token_.give();
   } else {
+    unfinished_.fetch_add(1, std::memory_order_relaxed);
+    Operation* head = posts_.load(std::memory_order_relaxed);
+    do operation->next = head;
+    while (!posts_.compare_exchange_weak(head, operation, std::memory_order_release, std::memory_order_relaxed));
     wake();
   }
   if (drowsy_.load(std::memory_order_relaxed)) serve_.notify_one();  // missed at worst for kDrowsyTick
+  return false;
+}
+
+// Nothing else is under way, so it may run before it was ever queued.
+bool Engine::run_alone(Operation& operation) {
+  const int looks = spins_ == 0 ? 0 : kLooksAtPost;
+  while (true) {
+    const Advance advance = operation.advance(kStepsAlone);
+    if (advance == Advance::done) return operation.communicator().count_done(operation);
+    if (advance == Advance::failed) return false;
+    int look = advance == Advance::moved ? -1 : 0;
+    while (look >= 0 && look < looks && !operation.ripe()) ++look;
+    if (look == looks) return false;
+  }
 }
 
 void Engine::wait(Operation& operation) {
@@ -129,15 +151,14 @@ void Engine::take_posts() {
   Operation* list = posts_.exchange(nullptr, std::memory_order_acquire);
   Operation* in_order = nullptr;
   while (list != nullptr) in_order = std::exchange(list, std::exchange(list->next, in_order));
-  while (in_order != nullptr) {
-    Operation* operation = std::exchange(in_order, in_order->next);
-    CommunicatorState& communicator = operation->communicator();
-    operation->start_clock(clock_.now());
-    if (communicator.enqueue(operation)) {
-      active_[static_cast<std::size_t>(communicator.lane().priority)].push_back(&communicator);
-      ++active_count_;
-    }
-  }
+  while (in_order != nullptr) admit(std::exchange(in_order, in_order->next));
+}
+
+void Engine::admit(Operation* operation) {
+  CommunicatorState& communicator = operation->communicator();
+  if (!communicator.enqueue(operation)) return;
+  active_[static_cast<std::size_t>(communicator.lane().priority)].push_back(&communicator);
+  ++active_count_;
 }
 
 bool Engine::turn_of_most_urgent() {

@@ -38,8 +38,9 @@ class Engine {
   Engine(const Clock& clock, std::vector<Transport*> transports, Options options);
   ~Engine();
 
-  // Takes one reference of the operation until it is done. Any thread, never blocks.
-  void post(Operation* operation);
+  // True: it is done already, in order and without an error, and nobody refers to it. Otherwise one reference of it is taken until
+  // it is done. Any thread, never blocks; where a peer's answer may be near it looks a few times.
+  bool post(Operation* operation);
   // Drives until it is finished. Any thread.
   void wait(Operation& operation);
   // Drives once if nobody else does.
@@ -62,6 +63,8 @@ class Engine {
  private:
   static constexpr int kPriorities = 4;
 
+  bool run_alone(Operation& operation);
+  void admit(Operation* operation);
   void take_posts();
   bool turn_of_most_urgent();
   template <typename Done>

@@ -5,24 +5,24 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.h"
 #include "comm/communicator.h"
 
 namespace sluice::detail {
 
 class LaneCount {
  public:
-  // Operations of a lane may overlap; time is counted once.
-  void add(std::uint64_t bytes_sent, Nanoseconds posted_at, Nanoseconds done_at) {
+  // Times are ticks of the runtime's clock. Operations of a lane may overlap; time is counted once.
+  void add(std::uint64_t bytes_sent, std::uint64_t posted_at, std::uint64_t done_at) {
     bump(operations_, 1);
     bump(bytes_sent_, bytes_sent);
-    const Nanoseconds busy = done_at - std::max(posted_at, counted_until_);
-    if (busy.count() > 0) bump(busy_ns_, static_cast<std::uint64_t>(busy.count()));
-    counted_until_ = std::max(counted_until_, done_at);
+    const std::uint64_t from = std::max(posted_at, counted_until_);
+    if (done_at <= from) return;
+    bump(busy_ticks_, done_at - from);
+    counted_until_ = done_at;
   }
-  LaneCounters read(const std::string& lane) const {
+  LaneCounters read(const std::string& lane, double seconds_per_tick) const {
     return {lane, operations_.load(std::memory_order_relaxed), bytes_sent_.load(std::memory_order_relaxed),
-            static_cast<double>(busy_ns_.load(std::memory_order_relaxed)) * 1e-9};
+            static_cast<double>(busy_ticks_.load(std::memory_order_relaxed)) * seconds_per_tick};
   }
 
  private:
@@ -32,8 +32,8 @@ class LaneCount {
   }
   std::atomic<std::uint64_t> operations_{0};
   std::atomic<std::uint64_t> bytes_sent_{0};
-  std::atomic<std::uint64_t> busy_ns_{0};
-  Nanoseconds counted_until_{0};  // under the token; time before it is in busy_ns_
+  std::atomic<std::uint64_t> busy_ticks_{0};
+  std::uint64_t counted_until_ = 0;  // under the token; time before it is in busy_ticks_
 };
 
 }  // namespace sluice::detail

@@ -24,6 +24,11 @@ Extent offset_of(const BlockTable& table, int index) {
   return {before, table.counts[i]};
 }
 
+bool is_whole(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::broadcast ||
+         collective == Collective::reduce;
+}
+
 }  // namespace
 
 Extent cut(std::size_t count, int parts, int part, std::size_t element_bytes) {
@@ -38,6 +43,7 @@ Layout Layout::even(const ScheduleShape& shape, std::size_t count, std::size_t e
   layout.element_bytes_ = element_bytes;
   layout.count_ = count;
   layout.chunk_count_max_ = cut(count, shape.chunks, 0, element_bytes).count;
+  layout.whole_ = is_whole(shape.collective);
   return layout;
 }
 
@@ -57,11 +63,6 @@ Layout Layout::uneven(const ScheduleShape& shape, std::size_t element_bytes, Blo
   return layout;
 }
 
-bool Layout::whole() const {
-  return shape_.collective == Collective::all_reduce || shape_.collective == Collective::broadcast ||
-         shape_.collective == Collective::reduce;
-}
-
 // Does the buffer hold one block (this rank's), or one block per rank?
 bool Layout::single_block(Buffer buffer) const {
   switch (shape_.collective) {
@@ -73,24 +74,31 @@ bool Layout::single_block(Buffer buffer) const {
   }
 }
 
+// On the path of every message: no division but by the number of chunks, if there are several. The size of a part is that of the
+// first.
+Extent Layout::even_of(Buffer buffer, int chunk) const {
+  const int part = shape_.chunks == 1 ? 0 : chunk % shape_.chunks;
+  const std::size_t begin = std::min(count_, chunk_count_max_ * static_cast<std::size_t>(part));
+  const std::size_t count = std::min(count_ - begin, chunk_count_max_);
+  if (whole_) return {begin, count};
+  if (buffer == Buffer::scratch) return {0, count};
+  if (single_block(buffer)) return {begin, count};
+  const int block = shape_.chunks == 1 ? chunk : chunk / shape_.chunks;
+  return {static_cast<std::size_t>(block) * count_ + begin, count};
+}
+
 Extent Layout::block(Buffer buffer, int index) const {
-  if (!even_) {
-    const BlockTable& table = buffer == Buffer::input ? in_ : out_;
-    return table.counts.empty() ? Extent{0, count_} : offset_of(table, index);
-  }
-  return {static_cast<std::size_t>(index) * count_, count_};
+  const BlockTable& table = buffer == Buffer::input ? in_ : out_;
+  return table.counts.empty() ? Extent{0, count_} : offset_of(table, index);
 }
 
 Extent Layout::of(Buffer buffer, int chunk) const {
-  if (whole()) return cut(count_, shape_.chunks, chunk % shape_.chunks, element_bytes_);
+  if (even_) return even_of(buffer, chunk);
   const int part = chunk % shape_.chunks;
   if (buffer == Buffer::scratch) {
-    // Of an uneven layout only the forms whose block counts all ranks know have scratch: chunk s is like block chunk s % (P*K).
-    std::size_t count = count_;
-    if (!even_) {
-      const BlockTable& table = in_.counts.empty() ? out_ : in_;
-      count = offset_of(table, chunk / shape_.chunks % shape_.ranks).count;
-    }
+    // Only the forms whose block counts all ranks know have scratch: chunk s is like block chunk s % (P*K).
+    const BlockTable& table = in_.counts.empty() ? out_ : in_;
+    const std::size_t count = offset_of(table, chunk / shape_.chunks % shape_.ranks).count;
     return {0, cut(count, shape_.chunks, part, element_bytes_).count};
   }
   const Extent whole_block = single_block(buffer) ? Extent{0, count_} : block(buffer, chunk / shape_.chunks);

@@ -42,14 +42,15 @@ class Layout {
   std::size_t chunk_count_max() const { return chunk_count_max_; }
 
  private:
-  bool whole() const;
   bool single_block(Buffer buffer) const;
+  Extent even_of(Buffer buffer, int chunk) const;
   Extent block(Buffer buffer, int index) const;
 
   ScheduleShape shape_;
   std::size_t element_bytes_ = 1;
   std::size_t count_ = 0;
   bool even_ = true;
+  bool whole_ = false;  // one block of `count_`, at every rank
   BlockTable in_;
   BlockTable out_;
   std::size_t chunk_count_max_ = 0;

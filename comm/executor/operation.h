@@ -36,11 +36,11 @@ class Operation {
   virtual std::string fault_text() const = 0;
   virtual void give_back() = 0;  // to its pool: the last reference is gone
 
-  void prepare(const Fingerprint& fingerprint, Nanoseconds deadline, Nanoseconds now) {
+  void prepare(const Fingerprint& fingerprint, Nanoseconds deadline, std::uint64_t now_ticks) {
     fingerprint_ = fingerprint;
     deadline_ = deadline;
-    posted_at_ = moved_at_ = now;
-    mark_ = 0;
+    posted_at_ = now_ticks;
+    moved_at_ = kNotLookedAt;
     next_arrival_ = Nanoseconds{0};
     arrival_pause_ = std::chrono::milliseconds(200);
     status_ = {};
@@ -51,17 +51,16 @@ class Operation {
   CommunicatorState& communicator() const { return *communicator_; }
   const Fingerprint& fingerprint() const { return fingerprint_; }
   Nanoseconds deadline() const { return deadline_; }
-  Nanoseconds posted_at() const { return posted_at_; }
+  std::uint64_t posted_at() const { return posted_at_; }  // ticks
 
-  // How long nothing has moved.
+  // How long nothing has moved, as far as those know who look now and then.
   Nanoseconds stuck_for(Nanoseconds now) {
-    if (const std::uint64_t mark = progress_mark(); mark != mark_) {
+    if (const std::uint64_t mark = progress_mark(); mark != mark_ || moved_at_ == kNotLookedAt) {
       mark_ = mark;
       moved_at_ = now;
     }
     return now - moved_at_;
   }
-  void start_clock(Nanoseconds now) { moved_at_ = now; }
   // When to announce that we are stuck: at once, then after pauses that double (whoever knew nothing of the communicator
   // before may know it now).
   bool take_arrival_turn(Nanoseconds now) {
@@ -88,8 +87,9 @@ class Operation {
   CommunicatorState* communicator_;
   Fingerprint fingerprint_;
   Nanoseconds deadline_{0};
-  Nanoseconds posted_at_{0};
-  Nanoseconds moved_at_{0};
+  static constexpr Nanoseconds kNotLookedAt{-1};
+  std::uint64_t posted_at_ = 0;
+  Nanoseconds moved_at_ = kNotLookedAt;
   std::uint64_t mark_ = 0;
   Nanoseconds next_arrival_{0};
   Nanoseconds arrival_pause_{0};

@@ -25,7 +25,8 @@ void ProgramRun::bind(const RunBinding& binding) {
   b_ = binding;
   element_bytes_ = element_bytes(b_.rule.type);
   accumulator_bytes_ = accumulator_bytes(b_.rule.type);
-  slices_ = (b_.layout.chunk_count_max() + b_.slice_elements - 1) / b_.slice_elements;
+  const std::size_t chunk = b_.layout.chunk_count_max();
+  slices_ = chunk <= b_.slice_elements ? (chunk == 0 ? 0 : 1) : (chunk + b_.slice_elements - 1) / b_.slice_elements;
   group_ = 0;
   tick_ = 0;
   slice_ = 0;

@@ -186,7 +186,8 @@ std::vector<LaneCounters> RuntimeState::lane_counters() const {
   const std::lock_guard lock(mutex_);
   std::vector<LaneCounters> all;
   for (const auto& [name, one] : counters_)
-    if (LaneCounters counters = one.read(name); counters.operations != 0) all.push_back(std::move(counters));
+    if (LaneCounters counters = one.read(name, clock().seconds_per_tick()); counters.operations != 0)
+      all.push_back(std::move(counters));
   return all;
 }
 

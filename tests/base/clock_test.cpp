@@ -24,5 +24,15 @@ TEST(RealClock, NeverGoesBack) {
   }
 }
 
+TEST(RealClock, TicksPassAtTheRateThatItStates) {
+  const RealClock& clock = RealClock::instance();
+  const Nanoseconds begin = clock.now();
+  const std::uint64_t ticks = clock.ticks();
+  while (clock.now() - begin < std::chrono::milliseconds(30)) continue;
+  const double by_ticks = static_cast<double>(clock.ticks() - ticks) * clock.seconds_per_tick();
+  const double by_clock = std::chrono::duration<double>(clock.now() - begin).count();
+  EXPECT_NEAR(by_ticks / by_clock, 1.0, 0.02);
+}
+
 }  // namespace
 }  // namespace sluice
