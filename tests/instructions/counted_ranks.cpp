@@ -96,7 +96,7 @@ Status CountedRanks::take_results() {
       if (Status one = work.wait(); !one.ok()) done = std::move(one);
     toggle();
     rank.works.clear();
-    SLUICE_TRY(done);
+    if (!done.ok()) return done;
   }
   return {};
 }
