@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace sluice {
 namespace {
 
@@ -24,14 +27,19 @@ TEST(RealClock, NeverGoesBack) {
   }
 }
 
+// A thread that is held up between two looks measures nonsense, hence the best of several.
 TEST(RealClock, TicksPassAtTheRateThatItStates) {
   const RealClock& clock = RealClock::instance();
-  const Nanoseconds begin = clock.now();
-  const std::uint64_t ticks = clock.ticks();
-  while (clock.now() - begin < std::chrono::milliseconds(30)) continue;
-  const double by_ticks = static_cast<double>(clock.ticks() - ticks) * clock.seconds_per_tick();
-  const double by_clock = std::chrono::duration<double>(clock.now() - begin).count();
-  EXPECT_NEAR(by_ticks / by_clock, 1.0, 0.02);
+  double best = 1;
+  for (int attempt = 0; attempt < 10 && best > 0.01; ++attempt) {
+    const Nanoseconds begin = clock.now();
+    const std::uint64_t ticks = clock.ticks();
+    while (clock.now() - begin < std::chrono::milliseconds(10)) continue;
+    const double by_ticks = static_cast<double>(clock.ticks() - ticks) * clock.seconds_per_tick();
+    const double by_clock = std::chrono::duration<double>(clock.now() - begin).count();
+    best = std::min(best, std::abs(by_ticks / by_clock - 1));
+  }
+  EXPECT_LT(best, 0.01);
 }
 
 }  // namespace
