@@ -19,6 +19,9 @@ constexpr Nanoseconds kSleepMax = std::chrono::milliseconds(20);
 constexpr Nanoseconds kServeTick = std::chrono::milliseconds(1);
 constexpr Nanoseconds kDrowsyTick = std::chrono::milliseconds(10);
 constexpr int kTicksBeforeDrowsy = 100;
+constexpr int kOthersTicksMax = 10;
+constexpr Nanoseconds kLongYield = std::chrono::microseconds(200);
+constexpr int kSleepsAfterLongYield = 100;
 constexpr int kSpins = 128;
 constexpr int kLooksAtPost = 24;  // about as long as a cache line needs to come from a peer that posts now
 constexpr int kSpinsAtFullSpeed = 32;
@@ -211,12 +214,12 @@ void Engine::remove(CommunicatorState& communicator) {
 // Under the token.
 template <typename Done>
 void Engine::drive_until(const Done& done) {
-  Nanoseconds idle_since{-1};
+  Idling idling;
   while (!done()) {
     if (pass() > 0)
-      idle_since = Nanoseconds{-1};
+      idling = {};
     else if (!done() && !spin())
-      idle(idle_since);
+      idle(idling);
   }
 }
 
@@ -233,15 +236,26 @@ bool Engine::spin() {
   return false;
 }
 
-void Engine::idle(Nanoseconds& idle_since) {
+void Engine::idle(Idling& idling) {
   const Nanoseconds now = clock_.now();
-  if (idle_since.count() < 0) idle_since = now;
+  if (idling.since.count() < 0) idling.since = now;
   if (now - last_watch_ >= kWatchEvery) watch();
-  if (now - idle_since < options_.spin) {
-    if (options_.crowded) sched_yield();
+  if (options_.crowded ? may_yield(idling, now) : now - idling.since < options_.spin) {
+    if (!options_.crowded) return;
+    idling.yielded_at = now;
+    sched_yield();
     return;
   }
   sleep(kSleepMax);
+}
+
+// On crowded cores: a yield gives the core to whoever wants it, be it for a whole slice of time, while a sleeper is put back when it
+// is woken. So the next waits sleep at once when a yield was long: then others compute here than the ranks that are waited for.
+bool Engine::may_yield(const Idling& idling, Nanoseconds now) {
+  if (idling.yielded_at.count() >= 0 && now - idling.yielded_at > kLongYield) sleeps_due_ = kSleepsAfterLongYield;
+  if (sleeps_due_ == 0) return now - idling.since < options_.spin;
+  if (idling.since == now) --sleeps_due_;
+  return false;
 }
 
 void Engine::sleep(Nanoseconds at_most) {
@@ -276,18 +290,27 @@ Engine::Served Engine::serve_once() {
   return busy ? Served::busy : Served::quiet;
 }
 
+// How long the engine's thread may sleep. While callers drive it is hardly needed; what they leave undone is found some ticks later,
+// once. Where nothing was to do for long it asks to be woken by the next post.
+Nanoseconds Engine::pause_after(Served served, int& quiet, int& others) {
+  quiet = served == Served::quiet ? quiet + 1 : 0;
+  others = served == Served::others ? std::min(others + 1, kOthersTicksMax) : 0;
+  drowsy_.store(quiet > kTicksBeforeDrowsy, std::memory_order_relaxed);
+  if (quiet > kTicksBeforeDrowsy) return kDrowsyTick;
+  return others > 0 ? kServeTick * others : kServeTick;
+}
+
 // The engine's thread: drives what nobody waits for, and makes way for whoever does.
 void Engine::serve() {
   int quiet = 0;
+  int others = 0;
   std::unique_lock lock(mutex_);
   while (!stop_) {
     lock.unlock();
     const Served served = serve_once();
-    quiet = served == Served::quiet ? quiet + 1 : 0;
     lock.lock();
-    if (served == Served::busy) continue;
-    drowsy_.store(quiet > kTicksBeforeDrowsy, std::memory_order_relaxed);
-    serve_.wait_for(lock, quiet > kTicksBeforeDrowsy ? kDrowsyTick : kServeTick);
+    const Nanoseconds pause = pause_after(served, quiet, others);
+    if (served != Served::busy && !stop_) serve_.wait_for(lock, pause);
     drowsy_.store(false, std::memory_order_relaxed);
   }
 }

@@ -70,17 +70,24 @@ class Engine {
   template <typename Done>
   void drive_until(const Done& done);
   bool spin();
-  void idle(Nanoseconds& idle_since);
+  struct Idling {  // while nothing moves
+    Nanoseconds since{-1};
+    Nanoseconds yielded_at{-1};
+  };
+  bool may_yield(const Idling& idling, Nanoseconds now);
+  void idle(Idling& idling);
   void sleep(Nanoseconds at_most);
   void wait_for_owner(Operation& operation, int round);
   enum class Served : std::uint8_t { busy, quiet, others };  // others: somebody else drives
+  Nanoseconds pause_after(Served served, int& quiet, int& others);
   void serve();
   Served serve_once();
 
   const Clock& clock_;
   std::vector<Transport*> transports_;
   Options options_;
-  int spins_ = 0;  // quick looks between two passes
+  int spins_ = 0;       // quick looks between two passes
+  int sleeps_due_ = 0;  // waits that sleep at once, for a yield took long
   std::function<void(Operation&)> driver_;
   std::function<void()> housekeeping_;
 
