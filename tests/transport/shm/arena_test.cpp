@@ -13,6 +13,8 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/sanitized.h"
+
 namespace sluice {
 namespace {
 
@@ -125,16 +127,8 @@ TEST(Arena, IsSmallerWhereFilesAreLimited) {
   EXPECT_EQ(bytes_under_limit(RLIMIT_FSIZE, 4096, std::size_t{64} << 20), 101);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
-
 TEST(Arena, IsSmallerWhereAddressSpaceIsLimited) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer needs more address space than the limit leaves";
+  if (test::kSanitized) GTEST_SKIP() << "a sanitizer needs more address space than the limit leaves";
   const int mebibytes = bytes_under_limit(RLIMIT_AS, std::size_t{200} << 20, std::size_t{16} << 30);
   EXPECT_TRUE(mebibytes == 64 || mebibytes == 128) << mebibytes;
 }
