@@ -20,6 +20,7 @@ constexpr Nanoseconds kServeTick = std::chrono::milliseconds(1);
 constexpr Nanoseconds kDrowsyTick = std::chrono::milliseconds(10);
 constexpr int kTicksBeforeDrowsy = 100;
 constexpr int kOthersTicksMax = 10;
+constexpr Nanoseconds kSpinBeforeYield = std::chrono::microseconds(5);
 constexpr Nanoseconds kLongYield = std::chrono::microseconds(200);
 constexpr int kSleepsAfterLongYield = 100;
 constexpr int kSpins = 128;
@@ -240,21 +241,19 @@ void Engine::idle(Idling& idling) {
   const Nanoseconds now = clock_.now();
   if (idling.since.count() < 0) idling.since = now;
   if (now - last_watch_ >= kWatchEvery) watch();
-  if (options_.crowded ? may_yield(idling, now) : now - idling.since < options_.spin) {
-    if (!options_.crowded) return;
-    idling.yielded_at = now;
-    sched_yield();
-    return;
-  }
-  sleep(kSleepMax);
+  if (!options_.crowded && now - idling.since < std::min(options_.spin, kSpinBeforeYield)) return;
+  if (!may_yield(idling, now)) return sleep(kSleepMax);
+  idling.yielded_at = now;
+  sched_yield();
 }
 
-// On crowded cores: a yield gives the core to whoever wants it, be it for a whole slice of time, while a sleeper is put back when it
-// is woken. So the next waits sleep at once when a yield was long: then others compute here than the ranks that are waited for.
+// A peer may wait for this very core, even if there are enough for all. A yield gives the core to whoever wants it, be it for a whole
+// slice of time, while a sleeper is put back when it is woken: the next waits sleep at once when a yield was long, for then others
+// compute here than the ranks that are waited for.
 bool Engine::may_yield(const Idling& idling, Nanoseconds now) {
   if (idling.yielded_at.count() >= 0 && now - idling.yielded_at > kLongYield) sleeps_due_ = kSleepsAfterLongYield;
   if (sleeps_due_ == 0) return now - idling.since < options_.spin;
-  if (idling.since == now) --sleeps_due_;
+  --sleeps_due_;
   return false;
 }
 
