@@ -35,6 +35,7 @@ void ProgramRun::bind(const RunBinding& binding) {
   closing_ = 0;
   blocked_on_ = nullptr;
   described_until_.assign(b_.program->out_peers.size(), 0);
+  headers_.resize(b_.program->out_peers.size());
   waiting_for_ = -1;
   fault_ = {};
   bytes_sent_ = 0;
@@ -98,9 +99,9 @@ Advance ProgramRun::run_actions() {
         if (!combine_now(b_.program->combines[action.index])) return Advance::failed;
         break;
       case Act::commit:
-        bytes_sent_ += header_.bytes;
-        b_.out_flows[action.flow]->commit(header_);
-        if (header_.described()) described_until_[action.flow] = b_.out_flows[action.flow]->committed();
+        bytes_sent_ += headers_[action.flow].bytes;
+        b_.out_flows[action.flow]->commit(headers_[action.flow]);
+        if (headers_[action.flow].described()) described_until_[action.flow] = b_.out_flows[action.flow]->committed();
         break;
       case Act::release: b_.in_flows[action.flow]->release(); break;
     }
@@ -186,7 +187,7 @@ CombineTarget ProgramRun::place_target(const Operand& operand) {
   target.form = form_of(operand.buffer);
   const std::size_t bytes = bytes_in(target.form);
   target.data = b_.out_flows[operand.flow]->reserve(bytes);
-  header_ = {b_.digest, static_cast<std::uint32_t>(bytes), SlotHeader::kNoWindow};
+  headers_[operand.flow] = {b_.digest, static_cast<std::uint32_t>(bytes), SlotHeader::kNoWindow};
   return target;
 }
 
@@ -198,7 +199,7 @@ bool ProgramRun::describe(const CombineAction& action) {
   const std::byte* data = local(action.from.front(), form);
   const std::uint64_t offset = b_.out_flows[to.flow]->window_offset(data, bytes_in(form));
   if (offset == SlotHeader::kNoWindow) return false;
-  header_ = {b_.digest, static_cast<std::uint32_t>(bytes_in(form)), offset};
+  headers_[to.flow] = {b_.digest, static_cast<std::uint32_t>(bytes_in(form)), offset};
   return true;
 }
 

@@ -93,7 +93,7 @@ class ProgramRun {
   std::size_t closing_ = 0;
   const Action* blocked_on_ = nullptr;
 
-  SlotHeader header_;  // of the message that is being made
+  std::vector<SlotHeader> headers_;  // per out-flow: of the message that is being made
   std::vector<CombineSource> sources_;
   std::vector<CombineTarget> targets_;
   std::vector<std::uint64_t> described_until_;  // per out-flow: messages that must be released at the end
