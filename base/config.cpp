@@ -7,6 +7,7 @@
 #include <fstream>
 #include <optional>
 
+#include "base/log.h"
 #include "base/types.h"
 
 extern char** environ;
@@ -184,8 +185,11 @@ Result<int> integer_variable(const char* variable, int fallback) {
 }
 
 // The variables of one launcher.
+constexpr std::string_view kSluice = "sluice";
+constexpr std::string_view kTorchrun = "torchrun";
+constexpr std::string_view kSlurm = "slurm";
 struct Launcher {
-  const char* source;
+  std::string_view source;
   const char* rank;
   const char* ranks;
   const char* local_rank;
@@ -193,12 +197,12 @@ struct Launcher {
   const char* job;
 };
 constexpr std::array<Launcher, 5> kLaunchers{{
-    {"sluice", "SLUICE_RANK", "SLUICE_RANKS", "SLUICE_LOCAL_RANK", "SLUICE_LOCAL_RANKS", ""},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", ""},
+    {kSluice, "SLUICE_RANK", "SLUICE_RANKS", "SLUICE_LOCAL_RANK", "SLUICE_LOCAL_RANKS", ""},
+    {kTorchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", ""},
     {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE"},
     {"mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ""},
-    {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", "SLURM_JOB_ID"},
+    {kSlurm, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", "SLURM_JOB_ID"},
 }};
 
 }  // namespace
@@ -306,13 +310,23 @@ Result<Nanoseconds> parse_duration(std::string_view text) {
 Result<LaunchEnvironment> read_launch_environment() {
   LaunchEnvironment launch;
   for (const Launcher& one : kLaunchers) {
-    if (environment_variable(one.rank).empty() || environment_variable(one.ranks).empty()) continue;
+    const bool has_rank = !environment_variable(one.rank).empty();
+    const bool has_ranks = !environment_variable(one.ranks).empty();
+    // Slurm's and MPI's are set in batch scripts too, which are no ranks.
+    if (has_rank && !has_ranks && (one.source == kSluice || one.source == kTorchrun))
+      log(LogLevel::warn, -1,
+          std::string(one.rank) + " is set, but " + one.ranks +
+              " is not: it is ignored; set both, or neither to run alone");
+    if (!has_rank || !has_ranks) continue;
     launch.source = one.source;
     SLUICE_TRY_ASSIGN(launch.rank, integer_variable(one.rank, -1));
     SLUICE_TRY_ASSIGN(launch.ranks, integer_variable(one.ranks, -1));
     SLUICE_TRY_ASSIGN(launch.local_rank, integer_variable(one.local_rank, -1));
     SLUICE_TRY_ASSIGN(launch.local_ranks, integer_variable(one.local_ranks, -1));
     if (*one.job != '\0') launch.job = environment_variable(one.job);
+    // Steps of one job may run at the same time.
+    if (const std::string step = environment_variable("SLURM_STEP_ID"); one.source == kSlurm && !step.empty())
+      launch.job += "." + step;
     if (launch.ranks < 1 || launch.rank >= launch.ranks)
       return bad(std::string("environment variable ") + one.rank, std::to_string(launch.rank),
                  std::string("below ") + one.ranks + " = " + std::to_string(launch.ranks));

@@ -9,8 +9,10 @@ namespace sluice::detail {
 namespace {
 
 constexpr Nanoseconds kArrivalAfter = std::chrono::milliseconds(100);  // stuck for so long: compare fingerprints
-constexpr Nanoseconds kLeaverGrace = std::chrono::milliseconds(200);  // what a leaver sent last may still be on its way
-constexpr Nanoseconds kDisputeMax = std::chrono::seconds(1);          // a digest differed and nobody could say why
+// What a leaver sent last may still be on its way, and so may what it said over the control tree (farewell, abort) when its links
+// are closed already.
+constexpr Nanoseconds kLeaverGrace = std::chrono::milliseconds(200);
+constexpr Nanoseconds kDisputeMax = std::chrono::seconds(1);  // a digest differed and nobody could say why
 
 std::string seconds(Nanoseconds time) {
   const double value = std::chrono::duration<double>(time).count();
@@ -174,7 +176,8 @@ void CommunicatorState::watch_operation(Operation& operation, Nanoseconds now) {
   if (peer >= 0 && peer != rank()) {
     const Rank world_peer = world_rank(peer);
     if (auto transport = runtime_->transport_to(world_peer); transport.ok())
-      if (const Status link = (*transport)->peer_status(world_peer); !link.ok() && !runtime_->left(world_peer))
+      if (const Status link = (*transport)->peer_status(world_peer);
+          !link.ok() && !runtime_->left(world_peer) && (link.code() != Code::peer_lost || stuck > kLeaverGrace))
         return break_with({link.code(), title(operation) + ": rank " + std::to_string(peer) + ": " + link.text()},
                           true);
     if (stuck > kLeaverGrace && runtime_->left(world_peer))

@@ -31,7 +31,9 @@ constexpr const char* kLaunchVariables[] = {"SLUICE_CONFIG",
                                             "PMI_RANK",
                                             "PMI_SIZE",
                                             "SLURM_PROCID",
-                                            "SLURM_NTASKS"};
+                                            "SLURM_NTASKS",
+                                            "SLURM_JOB_ID",
+                                            "SLURM_STEP_ID"};
 
 // Runs each test without a variable that the house reads, and puts everything back.
 class ConfigTest : public testing::Test {
@@ -231,6 +233,25 @@ TEST_F(ConfigTest, TorchrunsVariablesAreRead) {
   EXPECT_EQ(launch->local_ranks, 2);
   EXPECT_EQ(launch->master_address, "10.0.0.1");
   EXPECT_EQ(launch->master_port, 29500);
+}
+
+TEST_F(ConfigTest, ARankWithoutANumberOfRanksIsSaid) {
+  set("RANK", "3");
+  testing::internal::CaptureStderr();
+  const auto launch = read_launch_environment();
+  const std::string said = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(launch.ok());
+  EXPECT_EQ(launch->source, "");
+  EXPECT_TRUE(has(said, {"RANK", "WORLD_SIZE"})) << said;
+}
+
+TEST_F(ConfigTest, StepsOfOneSlurmJobAreDifferentJobs) {
+  set("SLURM_PROCID", "1");
+  set("SLURM_NTASKS", "2");
+  set("SLURM_JOB_ID", "77");
+  EXPECT_EQ(read_launch_environment()->job, "77");
+  set("SLURM_STEP_ID", "3");
+  EXPECT_EQ(read_launch_environment()->job, "77.3");
 }
 
 TEST_F(ConfigTest, OurOwnLauncherBeatsMpi) {
