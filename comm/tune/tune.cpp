@@ -34,6 +34,17 @@ int nearest_ranks(std::span<const TimeCurve> curves, int ranks) {
   return nearest;
 }
 
+// Of those that are as good as the first, the one with the least predicted time comes first.
+void prefer_by_model(std::vector<Prediction>& sorted) {
+  if (sorted.empty() || sorted.front().source == TimeSource::predicted) return;
+  const auto end = std::ranges::find_if(sorted, [&](const Prediction& one) {
+    return one.source == TimeSource::predicted || one.seconds > kAsGood * sorted.front().seconds;
+  });
+  const auto first = std::min_element(
+      sorted.begin(), end, [](const Prediction& a, const Prediction& b) { return a.model_seconds < b.model_seconds; });
+  std::rotate(sorted.begin(), first, first + 1);
+}
+
 }  // namespace
 
 std::string_view name(TimeSource source) {
@@ -79,14 +90,14 @@ std::vector<Prediction> predict(const TuneRequest& request, const LinkModel& lin
     const double modelled = model_seconds(algorithm, request.ranks, request.bytes, link);
     const TimeCurve* curve = nearest == 0 ? nullptr : find_curve(curves, algorithm, nearest);
     if (curve == nullptr) {
-      all.push_back({&algorithm, modelled, TimeSource::predicted, 0});
+      all.push_back({&algorithm, modelled, modelled, TimeSource::predicted, 0});
       continue;
     }
     const double seconds = interpolate(curve->points, request.bytes);
     if (nearest == request.ranks)
-      all.push_back({&algorithm, seconds, TimeSource::measured, nearest});
+      all.push_back({&algorithm, seconds, modelled, TimeSource::measured, nearest});
     else
-      all.push_back({&algorithm, seconds * modelled / model_seconds(algorithm, nearest, request.bytes, link),
+      all.push_back({&algorithm, seconds * modelled / model_seconds(algorithm, nearest, request.bytes, link), modelled,
                      TimeSource::scaled, nearest});
   }
   std::stable_sort(all.begin(), all.end(), [](const Prediction& a, const Prediction& b) {
@@ -94,6 +105,7 @@ std::vector<Prediction> predict(const TuneRequest& request, const LinkModel& lin
     const bool b_predicted = b.source == TimeSource::predicted;
     return a_predicted != b_predicted ? b_predicted : a.seconds < b.seconds;
   });
+  prefer_by_model(all);
   return all;
 }
 

@@ -7,6 +7,7 @@
 //   Measured between two sizes: on a straight line in the logarithms; below the least: the least's; above the largest: in
 //            proportion to bytes. For a number of ranks without times: the model's, corrected by what the nearest number
 //            that has some showed, if that is at most twice or half as many.
+//   As good  times within kAsGood of the least are equal, for they repeat no better: of these the model decides.
 //   Mixed    an algorithm without times is never preferred to one with: a prediction is not compared with a measurement.
 //   Alike    the choice is a function of what all ranks know alike: collective, ranks, order, bytes, the weakest link, and
 //            measured times only where all ranks hold the same (tuned_link.h).
@@ -44,9 +45,12 @@ std::string_view name(TimeSource source);
 struct Prediction {
   const Algorithm* algorithm = nullptr;
   double seconds = 0;
+  double model_seconds = 0;
   TimeSource source = TimeSource::predicted;
   int measured_ranks = 0;  // whose times were used; 0: predicted
 };
+
+inline constexpr double kAsGood = 1.05;
 
 // May this algorithm be used for the request? If not: why, for people.
 Status check_offer(const Algorithm& algorithm, const TuneRequest& request);

@@ -19,9 +19,6 @@ struct Checked {
   double ratio() const { return chosen_seconds / best_seconds; }
 };
 
-// A choice within this of the fastest is as good: timings repeat no better.
-inline constexpr double kAsGood = 1.05;
-
 // `seconds` of each alternative that can be used, in their order. One that was chosen though it was not timed is not checked.
 std::vector<Checked> compare(const std::vector<Answer>& answers, const std::vector<std::vector<double>>& seconds);
 // Those beyond kAsGood, the largest ratio first.

@@ -21,8 +21,8 @@ using Json = nlohmann::ordered_json;
 constexpr int kRanksLeast = 4;  // measured whatever the machine has
 constexpr int kRanksMost = 16;  // more only when asked for
 constexpr int kRanksAsked = 64;
-constexpr int kSamples = 9;
-constexpr int kQuickSamples = 7;
+constexpr int kSamples = 15;
+constexpr int kQuickSamples = 9;
 constexpr double kQuickSeconds = 100e-6;
 
 struct Plan {

@@ -1,8 +1,8 @@
 // Times algorithms on this machine: real ranks, forked for the purpose, over one kind of link.
 //
 //   Sample   barrier, then the operation several times over; a rank's time per operation, the slowest rank's counts. Cases of one
-//            collective and size take turns, each sample beginning with another one, so that what disturbs the machine
-//            disturbs all alike. Of the samples the median.
+//            collective and size take turns, each round beginning with another one, and a round goes over all cases, so
+//            that what disturbs the machine disturbs all alike. Of the samples the median.
 //   Memory   plain, not windows; the same buffers every time, so they are as warm as the caches allow. float32, sum, root 0.
 //   Threads  call it from the main thread, while there is no other: it forks.
 #pragma once

@@ -32,13 +32,19 @@ class TimedRank {
   TimedRank(const Sweep& sweep, Communicator& world, Elements in, Elements out)
       : sweep_(sweep), world_(world), in_(std::move(in)), out_(std::move(out)) {}
 
-  // Cases first..last-1 are alternatives to each other.
-  Status time_group(std::size_t first, std::size_t last, std::span<double> results);
+  Status time_cases(std::span<double> results);
   // Ranks 0 and 1 send to and fro; the others wait.
   Result<double> one_way(std::size_t bytes, int times);
 
  private:
+  // Cases first..last-1 are alternatives to each other.
+  struct Alternatives {
+    std::size_t first = 0;
+    std::size_t last = 0;
+  };
+  std::vector<Alternatives> groups() const;
   Work post(const SweepCase& one);
+  Result<std::vector<double>> guess();
   Result<double> time_once(const SweepCase& one, int operations);
   // The slowest rank's, at every rank.
   Status slowest(std::vector<double>& seconds);
@@ -80,28 +86,50 @@ Status TimedRank::slowest(std::vector<double>& seconds) {
   return world_.all_reduce({seconds.data(), seconds.data(), seconds.size(), DataType::float64}, ReduceOp::max).wait();
 }
 
-Status TimedRank::time_group(std::size_t first, std::size_t last, std::span<double> results) {
-  const std::span<const SweepCase> cases = std::span(sweep_.cases).subspan(first, last - first);
+std::vector<TimedRank::Alternatives> TimedRank::groups() const {
+  std::vector<Alternatives> found;
+  for (std::size_t i = 0; i < sweep_.cases.size(); ++i) {
+    const SweepCase& one = sweep_.cases[i];
+    const SweepCase& first = sweep_.cases[found.empty() ? 0 : found.back().first];
+    const bool same = one.bytes == first.bytes && one.algorithm->collective == first.algorithm->collective;
+    if (found.empty() || !same) found.push_back({i, i});
+    found.back().last = i + 1;
+  }
+  return found;
+}
+
+// How long an operation of each case takes, roughly; their programs are made on the way.
+Result<std::vector<double>> TimedRank::guess() {
   std::vector<double> guesses;
-  for (const SweepCase& one : cases) {
-    SLUICE_TRY(post(one).wait());  // the first call makes its program
-    SLUICE_TRY_ASSIGN(const double guess, time_once(one, 2));
-    guesses.push_back(guess);
+  for (const SweepCase& one : sweep_.cases) {
+    SLUICE_TRY(post(one).wait());
+    SLUICE_TRY_ASSIGN(const double taken, time_once(one, 2));
+    guesses.push_back(taken);
   }
   SLUICE_TRY(slowest(guesses));
-  std::vector<double> taken(cases.size() * static_cast<std::size_t>(sweep_.samples));
-  for (std::size_t sample = 0; sample < static_cast<std::size_t>(sweep_.samples); ++sample)
-    for (std::size_t turn = 0; turn < cases.size(); ++turn) {
-      const std::size_t at = (turn + sample) % cases.size();
-      const double wanted = sweep_.sample_seconds / std::max(guesses[at], 1e-9);
-      const int operations = static_cast<int>(std::clamp<double>(wanted, 1, kOperationsMax));
-      SLUICE_TRY_ASSIGN(taken[at * static_cast<std::size_t>(sweep_.samples) + sample],
-                        time_once(cases[at], operations));
+  return guesses;
+}
+
+// Round after round over all cases, so that what disturbs the machine for a while spoils few samples of each.
+Status TimedRank::time_cases(std::span<double> results) {
+  if (sweep_.cases.empty()) return {};
+  SLUICE_TRY_ASSIGN(const std::vector<double> guesses, guess());
+  const auto samples = static_cast<std::size_t>(sweep_.samples);
+  std::vector<double> taken(sweep_.cases.size() * samples);
+  for (std::size_t sample = 0; sample < samples; ++sample)
+    for (const auto& [first, last] : groups()) {
+      SLUICE_TRY(post(sweep_.cases[first]).wait());  // the caches hold what they can of this size
+      for (std::size_t turn = 0; turn < last - first; ++turn) {
+        const std::size_t at = first + (turn + sample) % (last - first);
+        const double wanted = sweep_.sample_seconds / std::max(guesses[at], 1e-9);
+        const int operations = static_cast<int>(std::clamp<double>(wanted, 1, kOperationsMax));
+        SLUICE_TRY_ASSIGN(taken[at * samples + sample], time_once(sweep_.cases[at], operations));
+      }
     }
   SLUICE_TRY(slowest(taken));
-  for (std::size_t at = 0; at < cases.size(); ++at) {
-    const auto begin = taken.begin() + static_cast<std::ptrdiff_t>(at) * sweep_.samples;
-    results[first + at] = median({begin, begin + sweep_.samples});
+  for (std::size_t at = 0; at < sweep_.cases.size(); ++at) {
+    const auto begin = taken.begin() + static_cast<std::ptrdiff_t>(at * samples);
+    results[at] = median({begin, begin + static_cast<std::ptrdiff_t>(samples)});
   }
   return {};
 }
@@ -133,14 +161,7 @@ Status time_as_rank(const Sweep& sweep, Communicator& world, std::span<double> r
   SLUICE_TRY_ASSIGN(Elements in, allocate(bytes));
   SLUICE_TRY_ASSIGN(Elements out, allocate(bytes));
   TimedRank timed(sweep, world, std::move(in), std::move(out));
-  for (std::size_t first = 0, last = 0; first < sweep.cases.size(); first = last) {
-    const auto same = [&](const SweepCase& one) {
-      return one.bytes == sweep.cases[first].bytes &&
-             one.algorithm->collective == sweep.cases[first].algorithm->collective;
-    };
-    while (last < sweep.cases.size() && same(sweep.cases[last])) ++last;
-    SLUICE_TRY(timed.time_group(first, last, results));
-  }
+  SLUICE_TRY(timed.time_cases(results));
   if (!sweep.probe) return {};
   SLUICE_TRY_ASSIGN(const double latency, timed.one_way(8, kPingPongs));
   SLUICE_TRY_ASSIGN(const double large, timed.one_way(kProbeBytes, 2));

@@ -66,9 +66,24 @@ TEST(Tune, TheCrossoverIsWhereTheLinesMeet) {
   const LinkMeasures link = measures({{all_reduce("ring"), 2, {{64, 1e-6}, {1 << 18, 64e-6}}},
                                       {all_reduce("two_shot"), 2, {{64, 8e-6}, {1 << 18, 8e-6}}}});
   EXPECT_EQ(choose(request(2, 64), model_of(link))->name, "ring");
-  EXPECT_EQ(choose(request(2, 4000), model_of(link))->name, "ring");
-  EXPECT_EQ(choose(request(2, 4200), model_of(link))->name, "two_shot");
+  EXPECT_EQ(choose(request(2, 3600), model_of(link))->name, "ring");
+  EXPECT_EQ(choose(request(2, 4700), model_of(link))->name, "two_shot");
   EXPECT_EQ(choose(request(2, 1 << 18), model_of(link))->name, "two_shot");
+}
+
+TEST(Tune, OfTimesThatAreAsGoodTheModelDecides) {
+  const double bytes = 1 << 20;
+  const auto modelled = [&](std::string_view name) {
+    const AlgorithmCost cost = all_reduce(name)->cost(4, bytes);
+    return cost.rounds * 1e-6 + cost.sent_bytes / 5e9 + cost.combined_bytes / 8e9;
+  };
+  ASSERT_LT(modelled("two_shot"), modelled("one_shot"));
+  for (const auto& [two_shot, expected] :
+       std::initializer_list<std::pair<double, const char*>>{{1.04e-3, "two_shot"}, {1.06e-3, "one_shot"}}) {
+    const LinkMeasures link =
+        measures({{all_reduce("one_shot"), 4, {{1 << 20, 1e-3}}}, {all_reduce("two_shot"), 4, {{1 << 20, two_shot}}}});
+    EXPECT_EQ(choose(request(4, bytes), model_of(link))->name, expected) << two_shot;
+  }
 }
 
 TEST(Tune, AMeasurementIsPreferredToAPrediction) {
