@@ -124,11 +124,6 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-void print_error(const std::string& command, const Error& error) {
-  std::fprintf(stderr, "sluice %s: %s: %s\n", command.c_str(), std::string(name(error.code)).c_str(),
-               error.text.c_str());
-}
-
 }  // namespace sluice::tools
 
 int main(int argc, char** argv) { return sluice::tools::run(argc, argv); }

@@ -97,11 +97,12 @@ TEST(SluiceCheck, TimesEveryAlternative) {
 }
 
 TEST(SluiceCheck, AChoiceThatIsSlowFailsWhenAsked) {
-  // Forced to be wrong: three messages one after another, where one suffices.
-  const std::string by = "SLUICE_TUNING=off SLUICE_ALGORITHM=all_reduce=ring";
-  const auto result = run_program("sluice explain all_reduce --check --quick --ranks 4 --bytes 8 --fail-above 1.0", by);
+  // Forced to be wrong: each of 8 ranks reads all of a long message from every other.
+  const std::string by = "SLUICE_TUNING=off SLUICE_ALGORITHM=all_reduce=one_shot";
+  const auto result =
+      run_program("sluice explain all_reduce --check --quick --ranks 8 --bytes 1M --fail-above 1.0", by);
   EXPECT_EQ(result.code, kFailed) << result.text;
-  EXPECT_NE(result.text.find("ring"), std::string::npos) << result.text;
+  EXPECT_NE(result.text.find("one_shot"), std::string::npos) << result.text;
 }
 
 TEST(SluiceCheck, TheWorstChoiceComesFirst) {
