@@ -25,6 +25,8 @@ const TimeCurve* find_curve(std::span<const TimeCurve> curves, const Algorithm& 
 
 // The number of ranks that times are known for and that is nearest in proportion; 0: none is near enough.
 int nearest_ranks(std::span<const TimeCurve> curves, int ranks) {
+  const auto exact = [ranks](const TimeCurve& one) { return one.ranks == ranks; };
+  if (std::ranges::any_of(curves, exact)) return ranks;
   int nearest = 0;
   const auto far = [ranks](int one) { return std::abs(std::log(static_cast<double>(one) / ranks)); };
   for (const TimeCurve& one : curves) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -24,6 +25,7 @@ constexpr int kRanksAsked = 64;
 constexpr int kSamples = 15;
 constexpr int kQuickSamples = 9;
 constexpr double kQuickSeconds = 100e-6;
+constexpr double kBusy = 0.5;  // load for each thread of the machine, over the last minute
 
 struct Plan {
   std::vector<int> ranks;
@@ -180,6 +182,14 @@ Json link_json(LinkKind kind, const LinkMeasures& link, const Plan& plan) {
   return json;
 }
 
+// What others do meanwhile is measured with the rest, so it is said.
+void warn_if_busy(std::size_t threads) {
+  double load = 0;
+  if (::getloadavg(&load, 1) != 1 || load <= kBusy * static_cast<double>(threads)) return;
+  std::fprintf(stderr, "sluice tune: the machine is busy (load %.1f on %zu threads): run it again when it is idle\n",
+               load, threads);
+}
+
 Status tune(const TuneOptions& options) {
   SLUICE_TRY_ASSIGN(const Topology machine, probe_topology());
   SLUICE_TRY_ASSIGN(const Plan plan, read_plan(options, machine));
@@ -189,6 +199,7 @@ Status tune(const TuneOptions& options) {
   if (options.file.empty() && folder.empty())
     return {Code::invalid_argument, "neither XDG_CACHE_HOME nor HOME names a folder: say --file FILE"};
   const std::string path = options.file.empty() ? tuning_path(folder, file.machine) : options.file;
+  warn_if_busy(machine.count(NodeKind::thread));
   Json json = {{"machine", file.description}, {"file", path}, {"links", Json::array()}};
   if (!options.json) std::printf("%s\n", file.description.c_str());
   for (const LinkKind kind : plan.links) {
