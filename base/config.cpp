@@ -42,6 +42,8 @@ constexpr std::array<SettingRow, kSettings> kRows{{
      "ports that may be listened on, FIRST-LAST; empty: any free one"},
     {Setting::spin, "spin", "SLUICE_SPIN", "50us", "how long a waiter spins before it yields and sleeps"},
     {Setting::loop_seed, "loop_seed", "SLUICE_LOOP_SEED", "1", "seed of the loop transport's delays and reordering"},
+    {Setting::tuning, "tuning", "SLUICE_TUNING", "auto",
+     "measured times: auto: those that sluice tune wrote for this machine; off: none; else a file"},
 }};
 
 Kind kind_of(Setting setting) {

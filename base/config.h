@@ -33,8 +33,9 @@ enum class Setting : std::uint8_t {
   port_range,     // empty: any; FIRST-LAST
   spin,           // how long a waiter spins before it sleeps
   loop_seed,      // seed of the loop transport
+  tuning,         // auto: what `sluice tune` wrote for this machine; off; or a file
 };
-inline constexpr std::size_t kSettings = 15;
+inline constexpr std::size_t kSettings = 16;
 
 enum class Origin : std::uint8_t { default_value, environment, file };
 std::string_view name(Origin origin);

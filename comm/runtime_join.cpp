@@ -8,6 +8,8 @@
 #include "comm/bootstrap/environment.h"
 #include "comm/communicator.h"
 #include "comm/executor/runtime_state.h"
+#include "comm/tune/tuned_link.h"
+#include "comm/tune/tuning_store.h"
 #include "transport/shm/shm_transport.h"
 #include "transport/tcp/tcp_transport.h"
 
@@ -43,7 +45,23 @@ std::string describe(const Control& control, const Config& config) {
          (hosts == 1 ? "" : "s") + ", transport " + config.text(Setting::transport);
 }
 
-Result<std::unique_ptr<Runtime>> assemble(std::unique_ptr<Control> control, const Config& config) {
+// A job of one rank and one over the loop transport have nothing to choose by.
+Tuning tuning_of(const Config& config, int ranks) {
+  if (ranks <= 1 || config.text(Setting::transport) == "loop") return {};
+  return load_tuning(config);
+}
+
+// Predictions serve as well, so a file that can't be used is no error; one rank says so, lest all do.
+void report(const Tuning& tuning, const Control& control) {
+  if (control.rank() != 0 || control.ranks() == 1) return;
+  const std::string cure =
+      ": algorithms are chosen by prediction (sluice tune writes a new one; SLUICE_TUNING=off: none)";
+  if (tuning.refused) log(LogLevel::warn, 0, tuning.why_none + cure);
+  if (tuning.file != nullptr) log(LogLevel::info, 0, "chooses algorithms by the times measured in " + tuning.path);
+  if (const std::string differs = tuning_difference(control); !differs.empty()) log(LogLevel::warn, 0, differs);
+}
+
+Result<std::unique_ptr<Runtime>> assemble(std::unique_ptr<Control> control, const Config& config, Tuning tuning) {
   apply_log_level(config);
   detail::RuntimeState::Parts parts;
   parts.config = config;
@@ -65,6 +83,8 @@ Result<std::unique_ptr<Runtime>> assemble(std::unique_ptr<Control> control, cons
   parts.engine.spin = config.duration(Setting::spin);
   parts.engine.thread = control->ranks() > 1;
   if (control->rank() == 0) log(LogLevel::info, 0, describe(*control, config));
+  report(tuning, *control);
+  parts.tuning = std::move(tuning.file);
   parts.control = std::move(control);
   return std::make_unique<Runtime>(std::make_shared<detail::RuntimeState>(std::move(parts)));
 }
@@ -79,8 +99,9 @@ Result<std::unique_ptr<Runtime>> Runtime::from_environment() {
 
 Result<std::unique_ptr<Runtime>> Runtime::from_launch(const LaunchEnvironment& launch, const RuntimeOptions& options) {
   apply_log_level(options.config);
-  SLUICE_TRY_ASSIGN(auto control, control_from_environment(options.config, launch));
-  return assemble(std::move(control), options.config);
+  Tuning tuning = tuning_of(options.config, launch.ranks);
+  SLUICE_TRY_ASSIGN(auto control, control_from_environment(options.config, launch, tuning.digest));
+  return assemble(std::move(control), options.config, std::move(tuning));
 }
 
 Result<std::unique_ptr<Runtime>> Runtime::join(std::span<const std::byte, 128> unique_id, Rank rank, int ranks,
@@ -92,12 +113,14 @@ Result<std::unique_ptr<Runtime>> Runtime::join(std::span<const std::byte, 128> u
   join.deadline = options.join_deadline;
   join.config = &options.config;
   apply_log_level(options.config);
+  Tuning tuning = tuning_of(options.config, ranks);
+  join.tuning = tuning.digest;
   SLUICE_TRY_ASSIGN(auto control, Control::join(join));
-  return assemble(std::move(control), options.config);
+  return assemble(std::move(control), options.config, std::move(tuning));
 }
 
 Result<std::unique_ptr<Runtime>> Runtime::alone(const RuntimeOptions& options) {
-  return assemble(Control::alone(), options.config);
+  return assemble(Control::alone(), options.config, {});
 }
 
 }  // namespace sluice

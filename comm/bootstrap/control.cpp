@@ -54,6 +54,7 @@ Result<std::unique_ptr<Control>> Control::join(const Join& join) {
   }
   const Config defaults;
   JoinPlan plan = plan_of(join.rank, join.ranks, join.deadline, join.config == nullptr ? defaults : *join.config);
+  plan.self.tuning = join.tuning;
   plan.source = [rendezvous] { return Result<Rendezvous>(rendezvous); };
   return join_by_plan(std::move(plan));
 }

@@ -52,7 +52,8 @@ struct PeerInfo {
   std::uint32_t pid = 0;
   std::uint32_t address = 0;  // IPv4, host order, chosen for reachability
   std::uint16_t port = 0;
-  std::string unix_name;  // abstract Unix socket
+  std::string unix_name;     // abstract Unix socket
+  std::uint64_t tuning = 0;  // digest of the measured times that it would choose by; 0: none
 };
 
 class Control : public Dialer {
@@ -66,6 +67,7 @@ class Control : public Dialer {
     int ranks = 1;
     Nanoseconds deadline = std::chrono::seconds(60);
     const Config* config = nullptr;  // borrowed during the call
+    std::uint64_t tuning = 0;        // told to all: PeerInfo::tuning
   };
   // Blocks until every rank has joined. Errors, the same at all who had reached the root: timeout (names the ranks that are
   // missing), invalid_argument (rank taken twice, different `ranks`, settings), peer_lost (a rank went away meanwhile). At one

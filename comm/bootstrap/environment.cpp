@@ -11,11 +11,22 @@
 namespace sluice {
 namespace {
 
-JoinPlan plan_from(const Config& config, const LaunchEnvironment& launch) {
-  return plan_of(launch.rank, launch.ranks, config.duration(Setting::join_deadline), config);
+// What every way of joining needs.
+struct Joiner {
+  const Config& config;
+  const LaunchEnvironment& launch;
+  std::uint64_t tuning;
+};
+
+JoinPlan plan_from(const Joiner& joiner) {
+  const Config& config = joiner.config;
+  JoinPlan plan = plan_of(joiner.launch.rank, joiner.launch.ranks, config.duration(Setting::join_deadline), config);
+  plan.self.tuning = joiner.tuning;
+  return plan;
 }
 
-Result<std::unique_ptr<Control>> join_by_id(const Config& config, const LaunchEnvironment& launch) {
+Result<std::unique_ptr<Control>> join_by_id(const Joiner& joiner) {
+  const auto& [config, launch, tuning] = joiner;
   const auto id = unique_id_from_hex(launch.unique_id);
   if (!id.ok()) return Error{Code::invalid_argument, "environment variable SLUICE_UNIQUE_ID: " + id.error().text};
   Control::Join join;
@@ -24,6 +35,7 @@ Result<std::unique_ptr<Control>> join_by_id(const Config& config, const LaunchEn
   join.ranks = launch.ranks;
   join.deadline = config.duration(Setting::join_deadline);
   join.config = &config;
+  join.tuning = tuning;
   return Control::join(join);
 }
 
@@ -43,15 +55,17 @@ Result<std::unique_ptr<Control>> join_as_reader(JoinPlan plan, const std::string
   return join_by_plan(std::move(plan));
 }
 
-Result<std::unique_ptr<Control>> join_by_file(const Config& config, const LaunchEnvironment& launch) {
-  JoinPlan plan = plan_from(config, launch);
+Result<std::unique_ptr<Control>> join_by_file(const Joiner& joiner) {
+  const LaunchEnvironment& launch = joiner.launch;
+  JoinPlan plan = plan_from(joiner);
   if (launch.rank != 0) return join_as_reader(std::move(plan), launch.rendezvous_file, launch.job);
-  SLUICE_TRY_ASSIGN(const Rendezvous rendezvous, open_rendezvous(config));
+  SLUICE_TRY_ASSIGN(const Rendezvous rendezvous, open_rendezvous(joiner.config));
   return join_as_writer(std::move(plan), launch.rendezvous_file, launch.job, rendezvous);
 }
 
 // All ranks on this host: nothing but a Unix socket is needed.
-Result<std::unique_ptr<Control>> join_by_job(const Config& config, const LaunchEnvironment& launch) {
+Result<std::unique_ptr<Control>> join_by_job(const Joiner& joiner) {
+  const LaunchEnvironment& launch = joiner.launch;
   const std::string cure =
       ": set SLUICE_RENDEZVOUS_FILE to a path that all ranks see, or SLUICE_UNIQUE_ID, or join through MPI";
   if (launch.job.empty())
@@ -64,21 +78,22 @@ Result<std::unique_ptr<Control>> join_by_job(const Config& config, const LaunchE
   SLUICE_TRY_ASSIGN(const std::string directory, private_directory(environment_variable("XDG_RUNTIME_DIR")));
   const Secret name = derive_secret(launch.job, launch.source);
   const std::string path = directory + "/sluice-job-" + hex(std::span(name).first(8));
-  JoinPlan plan = plan_from(config, launch);
+  JoinPlan plan = plan_from(joiner);
   if (launch.rank != 0) return join_as_reader(std::move(plan), path, launch.job);
   SLUICE_TRY_ASSIGN(const UniqueId id, make_local_unique_id());
   SLUICE_TRY_ASSIGN(const Rendezvous rendezvous, to_rendezvous(id));
   return join_as_writer(std::move(plan), path, launch.job, rendezvous);
 }
 
-Result<std::unique_ptr<Control>> join_by_torchrun(const Config& config, const LaunchEnvironment& launch) {
+Result<std::unique_ptr<Control>> join_by_torchrun(const Joiner& joiner) {
+  const LaunchEnvironment& launch = joiner.launch;
   if (launch.master_address.empty() || launch.master_port < 1 || launch.master_port > 65535)
     return Error{Code::invalid_argument, "RANK and WORLD_SIZE are set, but MASTER_ADDR ('" + launch.master_address +
                                              "') or MASTER_PORT (" + std::to_string(launch.master_port) +
                                              ") is not usable: set both, as torchrun does, or SLUICE_RENDEZVOUS_FILE"};
   if (launch.secret.empty() && launch.rank == 0)
     log(LogLevel::warn, 0, "SLUICE_SECRET is not set: whoever knows MASTER_ADDR and MASTER_PORT can join this job");
-  JoinPlan plan = plan_from(config, launch);
+  JoinPlan plan = plan_from(joiner);
   plan.source = [launch] { return torchrun_rendezvous(launch); };
   return join_by_plan(std::move(plan));
 }
@@ -112,7 +127,8 @@ Result<Rendezvous> torchrun_rendezvous(const LaunchEnvironment& launch) {
   return rendezvous;
 }
 
-Result<std::unique_ptr<Control>> control_from_environment(const Config& config, const LaunchEnvironment& launch) {
+Result<std::unique_ptr<Control>> control_from_environment(const Config& config, const LaunchEnvironment& launch,
+                                                          std::uint64_t tuning) {
   if (launch.rank < 0 && !launch.rendezvous_file.empty())
     return Error{
         Code::invalid_argument,
@@ -120,10 +136,11 @@ Result<std::unique_ptr<Control>> control_from_environment(const Config& config, 
   if (launch.rank < 0 && !launch.unique_id.empty())
     return Error{Code::invalid_argument, "SLUICE_UNIQUE_ID is set, but no rank: set SLUICE_RANK and SLUICE_RANKS"};
   if (launch.rank < 0 || launch.ranks == 1) return Control::alone();
-  if (!launch.unique_id.empty()) return join_by_id(config, launch);
-  if (!launch.rendezvous_file.empty()) return join_by_file(config, launch);
-  if (launch.source == "torchrun") return join_by_torchrun(config, launch);
-  return join_by_job(config, launch);
+  const Joiner joiner{config, launch, tuning};
+  if (!launch.unique_id.empty()) return join_by_id(joiner);
+  if (!launch.rendezvous_file.empty()) return join_by_file(joiner);
+  if (launch.source == "torchrun") return join_by_torchrun(joiner);
+  return join_by_job(joiner);
 }
 
 }  // namespace sluice

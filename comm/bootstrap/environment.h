@@ -22,8 +22,9 @@ namespace sluice {
 
 inline constexpr int kTorchrunPorts = 16;
 
-// Errors: as Control::join; invalid_argument names the variable that is missing or wrong.
-Result<std::unique_ptr<Control>> control_from_environment(const Config& config, const LaunchEnvironment& launch);
+// `tuning`: PeerInfo::tuning of this rank. Errors: as Control::join; invalid_argument names the variable that is missing or wrong.
+Result<std::unique_ptr<Control>> control_from_environment(const Config& config, const LaunchEnvironment& launch,
+                                                          std::uint64_t tuning = 0);
 
 // Where torchrun's variables lead to. Errors: timeout: the host's name is not known (yet).
 Result<Rendezvous> torchrun_rendezvous(const LaunchEnvironment& launch);

@@ -10,8 +10,8 @@ namespace sluice {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x746f6f6253554c53;  // "SLUSboot"
-constexpr std::uint16_t kVersion = 1;
-constexpr std::size_t kPeerFixedBytes = 1 + 8 + 8 + 4 + 4 + 2 + 1;
+constexpr std::uint16_t kVersion = 2;
+constexpr std::size_t kPeerFixedBytes = 1 + 8 + 8 + 4 + 4 + 2 + 1 + 8;
 constexpr std::size_t kPeerBytesMax = kPeerFixedBytes + kHostNameMax + kUnixNameMax;
 constexpr std::size_t kNoticeFixedBytes = 4 + 8 + 1 + 8 + 4 + 1 + 2 + 2;
 
@@ -44,6 +44,7 @@ void put(ByteWriter& out, const PeerInfo& peer) {
   out.number(peer.port);
   out.number(static_cast<std::uint8_t>(unix_name.size()));
   out.text(unix_name);
+  out.number(peer.tuning);
 }
 
 // False when it is cut off or a name is too long.
@@ -57,6 +58,7 @@ bool get(ByteReader& in, PeerInfo& peer) {
   const std::size_t unix_bytes = in.number<std::uint8_t>();
   if (unix_bytes > kUnixNameMax) return false;
   peer.unix_name = in.text(unix_bytes);
+  peer.tuning = in.number<std::uint64_t>();
   // A host name is shown to people: only what a name may hold.
   for (char& one : peer.host_name)
     if (one <= ' ' || one > '~') one = '?';

@@ -8,6 +8,7 @@
 #include "comm/executor/communicator_state.h"
 #include "comm/executor/loop_group.h"
 #include "comm/executor/shrink.h"
+#include "comm/tune/tuned_link.h"
 
 namespace sluice::detail {
 namespace {
@@ -72,7 +73,9 @@ LinkModel RuntimeState::link_model(const std::vector<Rank>& members) const {
     }
   }
   if (weakest.latency_seconds == 0) weakest.latency_seconds = LinkModel{}.latency_seconds;
-  return weakest;
+  const bool shared_memory =
+      !parts_.transports.empty() && parts_.transports.front()->link_class() == LinkClass::shared_memory;
+  return tuned_link(weakest, parts_.tuning.get(), control(), members, shared_memory);
 }
 
 bool RuntimeState::left(Rank world_peer) const {

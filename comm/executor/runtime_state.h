@@ -42,6 +42,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
     const Clock* clock = nullptr;
     std::shared_ptr<LoopGroup> loop;  // what clock and transports belong to, in a loop world; shared by its ranks
     Engine::Options engine;
+    std::unique_ptr<const MachineFile> tuning;  // measured times; null: none
   };
   explicit RuntimeState(Parts parts);
   ~RuntimeState();
@@ -54,7 +55,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
 
   // The transport that carries traffic to a peer; unsupported when none reaches it.
   Result<Transport*> transport_to(Rank world_peer) const;
-  // Of the weakest link among `members`, which all ranks see alike.
+  // Of the weakest link among `members`, with what was measured of it, which all ranks see alike.
   LinkModel link_model(const std::vector<Rank>& members) const;
   bool left(Rank world_peer) const;  // it said goodbye
   std::set<Rank> gone_or_left() const;

@@ -1,9 +1,16 @@
-// The tuner: predicts what each algorithm costs from the link's parameters and picks the cheapest.
+// The tuner: weighs what each algorithm costs, by measured times where there are some and by the link's parameters elsewhere,
+// and picks the cheapest.
 //
 //   Model    seconds = rounds * latency + sent bytes / bandwidth + combined bytes / combine rate. (Hockney's model with a term
 //            for the reduction; Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in
 //            MPICH", IJHPCA 19(1), 2005.)
-//   Alike    the choice is a function of what all ranks know alike: collective, ranks, order, bytes, the weakest link.
+//   Measured between two sizes: on a straight line in the logarithms; below the least: the least's; above the largest: in
+//            proportion to bytes. For a number of ranks without times: the model's, corrected by what the nearest number
+//            that has some showed, if that is at most twice or half as many.
+//   As good  times within kAsGood of the least are equal, for they repeat no better: of these the model decides.
+//   Mixed    an algorithm without times is never preferred to one with: a prediction is not compared with a measurement.
+//   Alike    the choice is a function of what all ranks know alike: collective, ranks, order, bytes, the weakest link, and
+//            measured times only where all ranks hold the same (tuned_link.h).
 #pragma once
 
 #include <cstddef>
@@ -11,13 +18,15 @@
 #include <vector>
 
 #include "comm/algorithms/algorithms.h"
+#include "comm/tune/machine_file.h"
 
 namespace sluice {
 
 struct LinkModel {
-  double latency_seconds = 1e-6;          // of one message, end to end
-  double bytes_per_second = 5e9;          // of one rank sending
-  double combine_bytes_per_second = 8e9;  // read by the combine kernel
+  double latency_seconds = 1e-6;           // of one message, end to end
+  double bytes_per_second = 5e9;           // of one rank sending
+  double combine_bytes_per_second = 8e9;   // read by the combine kernel
+  const LinkMeasures* measures = nullptr;  // borrowed; null: nothing was measured
 };
 
 struct TuneRequest {
@@ -29,17 +38,29 @@ struct TuneRequest {
   double bytes = 0;     // as Algorithm::cost's argument
 };
 
+// Where a time comes from: `measured` for so many ranks, `scaled` from the nearest number of ranks, `predicted` by the model.
+enum class TimeSource : std::uint8_t { measured, scaled, predicted };
+std::string_view name(TimeSource source);
+
 struct Prediction {
   const Algorithm* algorithm = nullptr;
   double seconds = 0;
+  double model_seconds = 0;
+  TimeSource source = TimeSource::predicted;
+  int measured_ranks = 0;  // whose times were used; 0: predicted
 };
+
+inline constexpr double kAsGood = 1.05;
 
 // May this algorithm be used for the request? If not: why, for people.
 Status check_offer(const Algorithm& algorithm, const TuneRequest& request);
 
-// All algorithms that may be used, cheapest first. Never empty for a valid request.
+// All algorithms that may be used, the one to choose first. Never empty for a valid request.
 std::vector<Prediction> predict(const TuneRequest& request, const LinkModel& link);
 const Algorithm* choose(const TuneRequest& request, const LinkModel& link);
+
+// Of a curve at `bytes`, which may be 0.
+double interpolate(std::span<const TimePoint> points, double bytes);
 
 // The name that a setting `NAME` or `COLLECTIVE=NAME,...` forces for a collective; empty: none.
 Result<std::string> forced_algorithm(std::string_view setting, Collective collective);

@@ -47,11 +47,26 @@ int verify_command(const VerifyOptions& options);
 struct ExplainOptions {
   bool json = false;
   std::string collective;  // empty: all
-  std::string bytes;       // empty: a few sizes
+  std::string bytes;       // one or several; empty: a few sizes
   int ranks = 4;
   std::string order = "fast";
+  std::string link;       // threads, processes, tcp; empty: as the setting transport says
+  bool check = false;     // time every alternative
+  bool quick = false;     // with check: fewer samples
+  double fail_above = 0;  // with check: kFailed when a choice takes so many times the fastest's time; 0: never
 };
 int explain_command(const ExplainOptions& options);
+
+// Measures this machine and writes the times, for the tuner.
+struct TuneOptions {
+  bool json = false;
+  bool quick = false;
+  std::string ranks;  // "2,4"; empty: powers of two up to the cores, 4 at least
+  std::string bytes;  // "64,4K"; empty: 8 B to 16 MiB
+  std::string links;  // "threads,tcp"; empty: all
+  std::string file;   // empty: where a runtime looks for it
+};
+int tune_command(const TuneOptions& options);
 
 // "sluice COMMAND: code: text" on standard error.
 void print_error(const std::string& command, const Error& error);

@@ -12,13 +12,14 @@
 namespace sluice::tools {
 namespace {
 
-constexpr std::array<std::string_view, 4> kCommands{"run", "topo", "verify", "explain"};
+constexpr std::array<std::string_view, 5> kCommands{"run", "topo", "verify", "explain", "tune"};
 
 struct AllOptions {
   RunOptions run;
   TopoOptions topo;
   VerifyOptions verify;
   ExplainOptions explain;
+  TuneOptions tune;
 };
 
 CLI::App* add_run(CLI::App& app, RunOptions& options) {
@@ -54,10 +55,31 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
 CLI::App* add_explain(CLI::App& app, ExplainOptions& options) {
   CLI::App* command = app.add_subcommand("explain", "which algorithm is chosen and why; every setting and its origin");
   command->add_option("collective", options.collective, "all_reduce, all_gather, ... (all)");
-  command->add_option("--bytes,--size", options.bytes, "size of the message, as 64K (several)");
+  command->add_option("--bytes,--size", options.bytes, "sizes of the message, as 64K or 64,4K,1M (several)");
   command->add_option("--ranks", options.ranks, "number of ranks (4)")->check(CLI::Range(1, 4096));
   command->add_option("--order", options.order, "fast or canonical (fast)")
       ->check(CLI::IsMember({"fast", "canonical"}));
+  command->add_option("--link", options.link, "threads, processes or tcp (as the setting transport says)");
+  command->add_flag("--check", options.check,
+                    "time every alternative here, and list the choices that are not the fastest");
+  command->add_flag("--quick", options.quick, "with --check: fewer samples");
+  command
+      ->add_option("--fail-above", options.fail_above,
+                   "with --check: fail when a choice takes R times the fastest's time")
+      ->check(CLI::Range(1.0, 1e6));
+  command->add_flag("--json", options.json, "print JSON");
+  return command;
+}
+
+CLI::App* add_tune(CLI::App& app, TuneOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("tune", "measure this machine, and keep the times for choosing algorithms: minutes");
+  command->add_flag("--quick", options.quick, "fewer sizes and samples: seconds");
+  command->add_option("--ranks", options.ranks,
+                      "numbers of ranks, as 2,4,8 (powers of two up to the cores, 4 at least)");
+  command->add_option("--bytes", options.bytes, "sizes of the message, as 64,4K,1M (8 to 16M)");
+  command->add_option("--links", options.links, "of threads,processes,tcp (all)");
+  command->add_option("--file", options.file, "write into FILE, for SLUICE_TUNING=FILE (where it is found by itself)");
   command->add_flag("--json", options.json, "print JSON");
   return command;
 }
@@ -74,14 +96,15 @@ int run(int argc, char** argv) {
   CLI::App* run_app = add_run(app, options.run);
   CLI::App* topo_app = add_topo(app, options.topo);
   CLI::App* verify_app = add_verify(app, options.verify);
-  add_explain(app, options.explain);
+  CLI::App* explain_app = add_explain(app, options.explain);
+  add_tune(app, options.tune);
   app.require_subcommand(1);
-  if (argc < 2) return usage_error("a command is missing: run, topo, verify or explain");
+  if (argc < 2) return usage_error("a command is missing: run, topo, verify, explain or tune");
   // CLI11 would only say that a command is missing.
   const std::string first = argv[1];
   const bool asks = first == "--help" || first == "-h" || first == "--version";
   if (!asks && std::find(kCommands.begin(), kCommands.end(), first) == kCommands.end())
-    return usage_error("'" + first + "' is not a command: there are run, topo, verify and explain");
+    return usage_error("'" + first + "' is not a command: there are run, topo, verify, explain and tune");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
@@ -95,15 +118,11 @@ int run(int argc, char** argv) {
   }
   if (topo_app->parsed()) return topo_command(options.topo);
   if (verify_app->parsed()) return verify_command(options.verify);
-  return explain_command(options.explain);
+  if (explain_app->parsed()) return explain_command(options.explain);
+  return tune_command(options.tune);
 }
 
 }  // namespace
-
-void print_error(const std::string& command, const Error& error) {
-  std::fprintf(stderr, "sluice %s: %s: %s\n", command.c_str(), std::string(name(error.code)).c_str(),
-               error.text.c_str());
-}
 
 }  // namespace sluice::tools
 

@@ -53,6 +53,7 @@ TEST(Sluice, SaysItsVersion) {
 TEST(Sluice, WhatItDoesNotKnowIsRefused) {
   for (const auto& [command, says] : std::initializer_list<std::pair<const char*, const char*>>{
            {"sluice 2>&1", "a command is missing"},
+           {"sluice tune extra 2>&1", "extra"},
            {"sluice frobnicate 2>&1", "'frobnicate' is not a command"},
            {"sluice --frobnicate 2>&1", "--frobnicate"},
            {"sluice topo --frobnicate 2>&1", "--frobnicate"},
@@ -64,6 +65,13 @@ TEST(Sluice, WhatItDoesNotKnowIsRefused) {
            {"sluice verify --all --algorithm magic --ranks 2 2>&1", "no algorithm fits"},
            {"sluice explain magic 2>&1", "'magic' is no collective"},
            {"sluice explain --bytes many 2>&1", "many"},
+           {"sluice explain --link radio 2>&1", "--link is 'radio'"},
+           {"sluice explain --fail-above 2 2>&1", "--fail-above needs --check"},
+           {"sluice explain --check --ranks 1 2>&1", "--check needs --ranks of 2 or more"},
+           {"sluice tune --ranks 1 2>&1", "--ranks is '1'"},
+           {"sluice tune --ranks two 2>&1", "--ranks is 'two'"},
+           {"sluice tune --bytes many 2>&1", "--bytes"},
+           {"sluice tune --links tcp,radio 2>&1", "--links is 'tcp,radio'"},
            {"sluice run -n 0 true 2>&1", "-n"},
            {"sluice run -n 2 2>&1", "a program is missing"},
            {"sluice topo --file /nowhere 2>&1", "/nowhere"},
