@@ -1,0 +1,148 @@
+"""Tables for people and JSON for programs, from what was measured."""
+
+import dataclasses
+
+import targets
+from configurations import ANY, PEER, ROOFLINE, WINDOWS
+from measure import OK, UNSUPPORTED, paired_ratio
+
+
+@dataclasses.dataclass
+class Row:
+    """One case, compared."""
+    case: object
+    windows: object = None  # outcomes, or None where there is none that counts
+    any: object = None
+    best: object = None
+    best_label: str = ''
+    roofline: object = None
+    troubles: tuple = ()  # 'LABEL: STATUS' of what was expected to take part
+
+    def ratio(self, memory):
+        """Sluice's time as a part of the best peer's."""
+        mine = self.windows if memory == WINDOWS else self.any
+        return paired_ratio(mine.samples, self.best.samples) if mine and self.best else None
+
+    def roofline_ratio(self):
+        return paired_ratio(self.windows.samples, self.roofline.samples) if self.windows and self.roofline else None
+
+    def part(self, memory):
+        return targets.part(self.case.op, self.case.ranks, memory, self.case.bytes)
+
+    def verdict(self, memory):
+        return _verdict(self.ratio(memory), self.part(memory))
+
+    def roofline_verdict(self):
+        return _verdict(self.roofline_ratio(), targets.multiple(self.case.op, self.case.ranks, self.case.bytes))
+
+
+def _verdict(ratio, limit):
+    """'yes', 'NO', or '' without a target. What could not be measured has not been reached."""
+    if limit is None:
+        return ''
+    return 'yes' if ratio is not None and ratio <= limit else 'NO'
+
+
+def compare(case, outcomes, configurations):
+    row = Row(case)
+    troubles = []
+    for configuration in configurations:
+        outcome = outcomes.get(configuration.label)
+        if outcome is None or outcome.status == UNSUPPORTED:
+            continue
+        if outcome.status != OK:
+            troubles.append(f'{configuration.label}: {outcome.status}')
+        elif not outcome.samples:
+            continue  # another configuration of this library was better
+        elif configuration.role == WINDOWS:
+            row.windows = outcome
+        elif configuration.role == ANY:
+            row.any = outcome
+        elif configuration.role == ROOFLINE:
+            row.roofline = outcome
+        elif configuration.role == PEER and (row.best is None or outcome.median < row.best.median):
+            row.best, row.best_label = outcome, configuration.label
+    row.troubles = tuple(troubles)
+    return row
+
+
+def size_text(size):
+    for unit, letter in ((1 << 20, ' MiB'), (1 << 10, ' KiB')):
+        if size >= unit and size % unit == 0:
+            return f'{size // unit}{letter}'
+    return f'{size} B'
+
+
+def time_text(outcome):
+    """Microseconds, three digits."""
+    return '-' if outcome is None else f'{outcome.median / 1000:.3g}' if outcome.median < 1e6 else f'{outcome.median / 1000:,.0f}'
+
+
+def _number(value):
+    return '-' if value is None else f'{value:.2f}' if value >= 0.1 else f'{value:.3f}'
+
+
+HEAD = ('bytes', 'windows µs', 'any µs', 'best peer µs', 'which', 'windows/best', 'target', 'any/best', 'target',
+        'memory µs', 'windows/memory')
+
+
+def _cells(row):
+    def against(memory):
+        limit = row.part(memory)
+        return _number(row.ratio(memory)), '' if limit is None else f'{_number(limit)} {row.verdict(memory)}'
+
+    trouble = f' [{"; ".join(row.troubles)}]' if row.troubles else ''
+    reached = row.roofline_verdict()
+    return (size_text(row.case.bytes), time_text(row.windows), time_text(row.any), time_text(row.best),
+            (row.best_label or 'none') + trouble, *against(WINDOWS), *against(ANY), time_text(row.roofline),
+            _number(row.roofline_ratio()) + (f' {reached}' if reached else ''))
+
+
+def tables(rows):
+    """Markdown, one table for each operation, number of ranks and heat, in the order in which they come."""
+    groups = {}
+    for row in rows:
+        groups.setdefault((row.case.op, row.case.ranks, row.case.heat), []).append(_cells(row))
+    text = []
+    for (op, ranks, heat), lines in groups.items():
+        widths = [max(len(line[i]) for line in [HEAD, *lines]) for i in range(len(HEAD))]
+        text.append(f'{op}, {ranks} ranks, {heat} buffers\n')
+        for line in (HEAD, tuple('-' * width for width in widths), *lines):
+            text.append('| ' + ' | '.join(cell.ljust(width) for cell, width in zip(line, widths)) + ' |')
+        text.append('')
+    return '\n'.join(text)
+
+
+def summary(rows):
+    """How many targets were met, and each that was not."""
+    judged = [(row, f'{memory}/best', row.ratio(memory), row.part(memory), row.verdict(memory))
+              for row in rows for memory in (WINDOWS, ANY)]
+    judged += [(row, 'windows/memory', row.roofline_ratio(), targets.multiple(row.case.op, row.case.ranks, row.case.bytes),
+                row.roofline_verdict()) for row in rows]
+    judged = [one for one in judged if one[-1]]
+    lines = [f'{sum(one[-1] == "yes" for one in judged)} of {len(judged)} targets reached']
+    for row, what, ratio, limit, verdict in judged:
+        if verdict == 'NO':
+            lines.append(f'  missed: {row.case.op}, {row.case.ranks} ranks, {row.case.heat}, {size_text(row.case.bytes)}: '
+                         f'{what} {_number(ratio)}, target {_number(limit)}')
+    return '\n'.join(lines)
+
+
+def as_json(rows, all_outcomes, facts):
+    cases = []
+    for row, outcomes in zip(rows, all_outcomes):
+        cases.append({**dataclasses.asdict(row.case), 'best_peer': row.best_label or None,
+                      'windows_to_best': row.ratio(WINDOWS), 'any_to_best': row.ratio(ANY),
+                      'windows_to_memory': row.roofline_ratio(),
+                      'target': {WINDOWS: row.part(WINDOWS), ANY: row.part(ANY)},
+                      'reached': {WINDOWS: row.verdict(WINDOWS), ANY: row.verdict(ANY), ROOFLINE: row.roofline_verdict()},
+                      'results': {label: {'status': outcome.status, 'text': outcome.text, 'iterations': outcome.iterations,
+                                          'scouted_ns': None if outcome.scouted == float('inf') else outcome.scouted,
+                                          'samples_ns': outcome.samples} for label, outcome in outcomes.items()}})
+    return {'facts': facts, 'cases': cases}
+
+
+def sluice_failed(all_outcomes, configurations):
+    """Whether Sluice itself gave a wrong result, an error or no answer."""
+    mine = [configuration.label for configuration in configurations if configuration.role in (WINDOWS, ANY)]
+    return any(outcomes[label].status not in (OK, UNSUPPORTED) for outcomes in all_outcomes for label in mine if label in outcomes)
