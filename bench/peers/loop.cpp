@@ -1,11 +1,14 @@
 #include "bench/peers/loop.h"
 
 #include <sched.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 namespace peers {
 namespace {
@@ -13,34 +16,32 @@ namespace {
 constexpr std::size_t kRounds = 3;          // of a check
 constexpr std::size_t kWarmUpFraction = 8;  // of the iterations of a batch, untimed before it
 
-// Each rank's thread on a core of its own, if there are enough.
-void stay_on_a_core(Place place) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < place.ranks) return;
-  int left = place.rank;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed) || left-- > 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    sched_setaffinity(0, sizeof one, &one);
-    return;
-  }
-}
-
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
 // The pairs of buffers of one case.
 struct Pairs {
   std::byte* in = nullptr;
   std::byte* out = nullptr;
-  std::size_t in_stride = 0;
-  std::size_t out_stride = 0;
-  std::size_t count = 1;
+  PairLayout layout;
   std::size_t next = 0;
 
-  float* in_at(std::size_t pair) const { return reinterpret_cast<float*>(in + pair * in_stride); }
-  float* out_at(std::size_t pair) const { return reinterpret_cast<float*>(out + pair * out_stride); }
+  float* in_at(std::size_t pair) const { return reinterpret_cast<float*>(in + pair * layout.in_stride); }
+  float* out_at(std::size_t pair) const { return reinterpret_cast<float*>(out + pair * layout.out_stride); }
+};
+
+// What this process has used so far, in seconds.
+struct Usage {
+  double time = 0;
+  double core = 0;
+
+  static Usage now() {
+    const auto seconds = [](clockid_t clock) {
+      timespec at{};
+      clock_gettime(clock, &at);
+      return static_cast<double>(at.tv_sec) + 1e-9 * static_cast<double>(at.tv_nsec);
+    };
+    return {seconds(CLOCK_MONOTONIC), seconds(CLOCK_PROCESS_CPUTIME_ID)};
+  }
 };
 
 class Server {
@@ -53,6 +54,7 @@ class Server {
     std::size_t bytes = 0, iterations = 0;
     words >> verb >> op >> bytes >> heat >> iterations;
     if (verb == "free") return release();
+    if (verb == "wait") return wait(std::chrono::milliseconds(std::atoi(op.c_str())));
     if (verb != "check" && verb != "time") return "error '" + line + "' is no command";
     if (const std::string why = prepare(op, bytes, heat == "cold"); !why.empty()) return why;
     return verb == "check" ? check() : time(std::max<std::size_t>(1, iterations));
@@ -84,15 +86,12 @@ class Server {
   }
 
   bool allocate(bool cold) {
-    const std::size_t larger = std::max(work_.in_count(), work_.out_count()) * sizeof(float);
-    const std::size_t grain = larger < kPage ? 64 : kPage;
-    pairs_.in_stride = round_up(work_.in_count() * sizeof(float), grain);
-    pairs_.out_stride = round_up(work_.out_count() * sizeof(float), grain);
-    pairs_.count = cold ? std::max<std::size_t>(1, kColdBytes / (pairs_.in_stride + pairs_.out_stride)) : 1;
-    pairs_.in = static_cast<std::byte*>(library_.allocate(pairs_.count * pairs_.in_stride));
-    pairs_.out = static_cast<std::byte*>(library_.allocate(pairs_.count * pairs_.out_stride));
+    const PairLayout layout = pairs_.layout = layout_of(work_, cold);
+    pairs_.in = static_cast<std::byte*>(library_.allocate(layout.pairs * layout.in_stride));
+    pairs_.out = static_cast<std::byte*>(library_.allocate(layout.pairs * layout.out_stride));
     if (pairs_.in == nullptr || pairs_.out == nullptr) return false;
-    for (std::size_t pair = 0; pair < pairs_.count; ++pair) fill(work_, 0, pairs_.in_at(pair), pairs_.out_at(pair));
+    for (std::size_t pair = 0; pair < pairs_.layout.pairs; ++pair)
+      fill(work_, 0, pairs_.in_at(pair), pairs_.out_at(pair));
     return true;
   }
 
@@ -100,7 +99,7 @@ class Server {
   std::string check() {
     std::string first;
     for (std::size_t round = 0; round < kRounds; ++round) {
-      const std::size_t pair = round % 2 == 0 ? 0 : pairs_.count - 1;
+      const std::size_t pair = round % 2 == 0 ? 0 : pairs_.layout.pairs - 1;
       fill(work_, round, pairs_.in_at(pair), pairs_.out_at(pair));
       if (!library_.barrier() || !library_.run(work_, pairs_.in_at(pair), pairs_.out_at(pair)))
         return "error " + library_.problem();
@@ -113,7 +112,7 @@ class Server {
     std::size_t pair = pairs_.next;
     for (std::size_t i = 0; i < iterations; ++i) {
       if (!library_.run(work_, pairs_.in_at(pair), pairs_.out_at(pair))) return false;
-      if (++pair == pairs_.count) pair = 0;
+      if (++pair == pairs_.layout.pairs) pair = 0;
     }
     pairs_.next = pair;
     return true;
@@ -128,6 +127,21 @@ class Server {
     return "time " + std::to_string(all.count() / static_cast<double>(iterations));
   }
 
+  std::string wait(std::chrono::milliseconds delay) {
+    if (!library_.barrier()) return "error " + library_.problem();
+    if (library_.place().rank == 0) std::this_thread::sleep_for(delay);
+    Usage begin;
+    std::jthread later([&begin] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(kWaitGraceMs));
+      begin = Usage::now();
+    });
+    if (!library_.barrier()) return "error " + library_.problem();
+    const Usage end = Usage::now();
+    later.join();
+    if (library_.place().rank == 0) return "wait 0";
+    return "wait " + std::to_string((end.core - begin.core) / (end.time - begin.time));
+  }
+
   Library& library_;
   std::string ready_for_;
   Work work_;
@@ -136,16 +150,45 @@ class Server {
 
 }  // namespace
 
-int serve(Library& library, const std::string& directory) {
-  const std::string stem = directory + '/' + std::to_string(library.place().rank);
+PairLayout layout_of(const Work& work, bool cold) {
+  const std::size_t in = work.in_count() * sizeof(float), out = work.out_count() * sizeof(float);
+  const std::size_t grain = std::max(in, out) < kPage ? 64 : kPage;
+  PairLayout layout{.in_stride = round_up(in, grain), .out_stride = round_up(out, grain), .pairs = 1};
+  if (cold) layout.pairs = std::max<std::size_t>(1, kColdBytes / (layout.in_stride + layout.out_stride));
+  return layout;
+}
+
+void stay_on_a_core(Place place) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < place.ranks) return;
+  int left = place.rank;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed) || left-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+}
+
+int serve_lines(const std::string& directory, int rank, const std::string& name,
+                const std::function<std::string(const std::string& line)>& answer) {
+  const std::string stem = directory + '/' + std::to_string(rank);
   std::ifstream commands(stem + ".commands");
   std::ofstream answers(stem + ".answers");
-  stay_on_a_core(library.place());
-  answers << "ready " << library.name() << std::endl;
-  Server server(library);
-  for (std::string line; answers && std::getline(commands, line);) answers << server.answer(line) << std::endl;
-  library.release();
+  answers << "ready " << name << std::endl;
+  for (std::string line; answers && std::getline(commands, line);) answers << answer(line) << std::endl;
   return answers ? 0 : 1;
+}
+
+int serve(Library& library, const std::string& directory) {
+  stay_on_a_core(library.place());
+  Server server(library);
+  const int result = serve_lines(directory, library.place().rank, library.name(),
+                                 [&server](const std::string& line) { return server.answer(line); });
+  library.release();
+  return result;
 }
 
 }  // namespace peers
