@@ -3,11 +3,12 @@
 import dataclasses
 import statistics
 
-from configurations import PEER
+from configurations import PEER, ROOFLINE
 from processes import PeerLost
 
 CHECK_DEADLINE = 120.0  # seconds
 TIME_DEADLINE = 120.0
+WAIT_MS = 300
 ITERATIONS_MAX = 200000
 ITERATIONS_MIN = 2
 OK, UNSUPPORTED, WRONG, ERROR, LOST = 'ok', 'unsupported', 'wrong', 'error', 'lost'
@@ -51,9 +52,9 @@ class Field:
     def __init__(self):
         self.peers, self.notes = [], []
 
-    def lose(self, peer, case, why):
+    def lose(self, peer, at, why):
         self.peers.remove(peer)
-        self.notes.append(f'{peer.configuration.label} was lost at {case}: {why}')
+        self.notes.append(f'{peer.configuration.label} was lost at {at}: {why}')
         peer.close()
 
 
@@ -92,6 +93,28 @@ def _scout(peer, case, effort):
         outcome.scouted = min(_time(peer, case, outcome.iterations) for _ in range(effort.scouts))
     peer.ask('free', CHECK_DEADLINE)
     return outcome
+
+
+def waiting(field, ranks):
+    """By label: how many cores all ranks but the last to come use together while they wait for it."""
+    used = {}
+    for peer in list(field.peers):
+        if peer.configuration.role == ROOFLINE:
+            continue
+        try:
+            answers = peer.ask(f'wait {WAIT_MS}', CHECK_DEADLINE)
+            used[peer.configuration.label] = sum(float(answer.removeprefix('wait ')) for answer in answers)
+        except (PeerLost, ValueError) as lost:
+            field.lose(peer, f'waiting, {ranks} ranks', lost)
+    return used
+
+
+def stream(field):
+    """What the machine's memory gives by STREAM's loops, GB/s; empty without the program."""
+    for peer in field.peers:
+        if peer.configuration.role == ROOFLINE and (answer := peer.ask('stream', TIME_DEADLINE)[0]).startswith('stream '):
+            return dict(zip(('copy', 'add', 'triad'), map(float, answer.split()[1:])))
+    return {}
 
 
 def _chosen(field, outcomes):

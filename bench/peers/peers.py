@@ -15,8 +15,8 @@ import time
 
 import plot
 import report
-from configurations import ROOFLINE, all_configurations, missing
-from measure import Case, Effort, Field, measure
+from configurations import ANY, ROOFLINE, WINDOWS, all_configurations, missing
+from measure import Case, Effort, Field, measure, stream, waiting
 from processes import Peer, PeerLost
 
 OPS = ('all_reduce', 'reduce_scatter', 'all_gather', 'broadcast', 'send_receive', 'all_to_all', 'all_to_all_v')
@@ -95,58 +95,59 @@ def machine():
     return {**{key: lscpu[key].strip() for key in wanted if key in lscpu}, 'kernel': platform.release()}
 
 
-def run(options, say=print):
-    """Returns rows, outcomes and facts of everything asked for."""
-    everything = all_configurations()
-    if options.only:
-        words = options.only.split(',')
-        everything = [one for one in everything if one.role in ('windows', 'any', ROOFLINE) or any(word in one.label for word in words)]
-    notes, names, rows, all_outcomes = [], {}, [], []
-    there = []
+def wanted(options):
+    words = options.only.split(',') if options.only else ['']
+    return [one for one in all_configurations()
+            if one.role in (WINDOWS, ANY, ROOFLINE) or any(word in one.label for word in words)]
+
+
+def run(options, everything, say):
+    """Returns rows, their outcomes, facts, and the configurations that are there, of everything asked for."""
+    began, load = time.time(), os.getloadavg()[0]
+    facts = {'command': ' '.join(sys.argv[1:]), 'machine': machine(), 'commit': output_of('git', 'rev-parse', '--short', 'HEAD'),
+             'samples': options.samples, 'batch_ms': options.batch_ms, 'load_before': load, 'libraries': {}, 'notes': [],
+             'stream': {}, 'waiting': {}}
+    notes, rows, all_outcomes, there = facts['notes'], [], [], []
+    if load > 0.5:
+        notes.append(f'the machine was busy with something else: load average {load:.1f} before the first measurement')
     for configuration in everything:
-        why = missing(configuration, os.path.abspath(options.bin))
-        if why:
+        if why := missing(configuration, os.path.abspath(options.bin)):
             notes.append(f'missing: {configuration.label}: {why}')
-            say(notes[-1])
         else:
             there.append(configuration)
     effort = Effort(options.samples, 2, options.batch_ms * 1e6)
-    began = time.time()
     for ranks in options.ranks:
         field = start(there, ranks, options, notes)
-        names.update({peer.configuration.label: peer.name for peer in field.peers})
+        facts['libraries'].update({peer.configuration.label: peer.name for peer in field.peers})
         try:
+            facts['stream'] = facts['stream'] or stream(field)
+            facts['waiting'][ranks] = waiting(field, ranks)
             for case in cases_of(options, ranks):
-                outcomes = measure(field, case, effort)
-                rows.append(report.compare(case, outcomes, there))
-                all_outcomes.append(outcomes)
-                row = rows[-1]
-                say(f'{time.time() - began:6.0f} s  {case}: windows {report.time_text(row.windows)}, any {report.time_text(row.any)}, '
-                    f'best {report.time_text(row.best)} µs ({row.best_label or "none"})', flush=True)
+                all_outcomes.append(measure(field, case, effort))
+                rows.append(report.compare(case, all_outcomes[-1], there))
+                say(f'{time.time() - began:5.0f} s  {report.line(rows[-1])}')
         finally:
             for peer in field.peers:
                 peer.close()
-    facts = {'machine': machine(), 'libraries': names, 'notes': notes, 'commit': output_of('git', 'rev-parse', '--short', 'HEAD'),
-             'load_average': os.getloadavg(), 'seconds': round(time.time() - began), 'samples': options.samples,
-             'batch_ms': options.batch_ms, 'command': ' '.join(sys.argv[1:])}
+    facts['seconds'] = round(time.time() - began)
     return rows, all_outcomes, facts, there
 
 
-def main(arguments):
+def write(stem, text, results, picture):
+    for ending, content in (('.md', text + '\n'), ('.json', json.dumps(results, indent=1) + '\n'), ('.svg', picture)):
+        with open(stem + ending, 'w', encoding='utf-8') as file:
+            file.write(content)
+
+
+def main(arguments, everything=None):
     options = parse(arguments)
-    rows, all_outcomes, facts, configurations = run(options)
-    text = report.tables(rows) + '\n' + report.summary(rows)
-    if facts['notes']:
-        text += '\n\nWhat did not take part:\n' + '\n'.join(f'  {note}' for note in facts['notes'])
+    rows, all_outcomes, facts, there = run(options, wanted(options) if everything is None else everything,
+                                           lambda line: print(line, flush=True))
+    text = report.text(rows, facts)
     print('\n' + text)
-    with open(options.output + '.md', 'w', encoding='utf-8') as file:
-        file.write(text + '\n')
-    with open(options.output + '.json', 'w', encoding='utf-8') as file:
-        json.dump(report.as_json(rows, all_outcomes, facts), file, indent=1)
-    with open(options.output + '.svg', 'w', encoding='utf-8') as file:
-        file.write(plot.svg(rows, all_outcomes, configurations))
+    write(options.output, text, report.as_json(rows, all_outcomes, facts), plot.svg(rows, all_outcomes, there))
     print(f'\nwritten: {options.output}.md, {options.output}.json, {options.output}.svg')
-    return 1 if report.sluice_failed(all_outcomes, configurations) or not rows else 0
+    return 1 if report.sluice_failed(rows, all_outcomes, there) else 0
 
 
 if __name__ == '__main__':

@@ -113,19 +113,47 @@ def tables(rows):
     return '\n'.join(text)
 
 
-def summary(rows):
-    """How many targets were met, and each that was not."""
-    judged = [(row, f'{memory}/best', row.ratio(memory), row.part(memory), row.verdict(memory))
-              for row in rows for memory in (WINDOWS, ANY)]
-    judged += [(row, 'windows/memory', row.roofline_ratio(), targets.multiple(row.case.op, row.case.ranks, row.case.bytes),
-                row.roofline_verdict()) for row in rows]
-    judged = [one for one in judged if one[-1]]
+def line(row):
+    return (f'{row.case}: windows {time_text(row.windows)}, any {time_text(row.any)}, best peer {time_text(row.best)} µs '
+            f'({row.best_label or "none"})' + (f' [{"; ".join(row.troubles)}]' if row.troubles else ''))
+
+
+def _judged(rows, facts):
+    """(where, what, value, limit, verdict) of everything that has a target."""
+    for row in rows:
+        case = row.case
+        where = f'{case.op}, {case.ranks} ranks, {case.heat}, {size_text(case.bytes)}'
+        for memory in (WINDOWS, ANY):
+            yield where, f'{memory}/best', row.ratio(memory), row.part(memory), row.verdict(memory)
+        multiple = targets.multiple(case.op, case.ranks, case.bytes)
+        yield where, 'windows/memory', row.roofline_ratio(), multiple, row.roofline_verdict()
+    for ranks, used in facts['waiting'].items():
+        for label, cores in used.items():
+            if label.startswith('Sluice') and ranks >= targets.WAITING_RANKS:
+                yield f'{ranks} waiting ranks', f'cores used, {label}', cores, targets.WAITING_CORES, _verdict(cores, targets.WAITING_CORES)
+
+
+def summary(rows, facts):
+    """How many targets were reached, and each that was not."""
+    judged = [one for one in _judged(rows, facts) if one[-1]]
     lines = [f'{sum(one[-1] == "yes" for one in judged)} of {len(judged)} targets reached']
-    for row, what, ratio, limit, verdict in judged:
-        if verdict == 'NO':
-            lines.append(f'  missed: {row.case.op}, {row.case.ranks} ranks, {row.case.heat}, {size_text(row.case.bytes)}: '
-                         f'{what} {_number(ratio)}, target {_number(limit)}')
+    lines += [f'  missed: {where}: {what} {_number(value)}, target {_number(limit)}'
+              for where, what, value, limit, verdict in judged if verdict == 'NO']
     return '\n'.join(lines)
+
+
+def text(rows, facts):
+    """Everything, for people."""
+    parts = [', '.join(f'{key}: {value}' for key, value in facts['machine'].items()) + '\n', tables(rows)]
+    if facts['stream']:
+        parts.append('STREAM: ' + ', '.join(f'{loop} {rate:.1f} GB/s' for loop, rate in facts['stream'].items()) + '\n')
+    for ranks, used in facts['waiting'].items():
+        parts.append(f'{ranks} ranks of which {ranks - 1} wait, cores used: ' +
+                     ', '.join(f'{label} {cores:.2f}' for label, cores in used.items()) + '\n')
+    parts.append(summary(rows, facts))
+    if facts['notes']:
+        parts.append('\nTo be known:\n' + '\n'.join(f'  {note}' for note in facts['notes']))
+    return '\n'.join(parts)
 
 
 def as_json(rows, all_outcomes, facts):
@@ -142,7 +170,8 @@ def as_json(rows, all_outcomes, facts):
     return {'facts': facts, 'cases': cases}
 
 
-def sluice_failed(all_outcomes, configurations):
-    """Whether Sluice itself gave a wrong result, an error or no answer."""
-    mine = [configuration.label for configuration in configurations if configuration.role in (WINDOWS, ANY)]
-    return any(outcomes[label].status not in (OK, UNSUPPORTED) for outcomes in all_outcomes for label in mine if label in outcomes)
+def sluice_failed(rows, all_outcomes, there):
+    """Whether Sluice was not measured, or gave a wrong result, an error or no answer."""
+    mine = [configuration.label for configuration in there if configuration.role in (WINDOWS, ANY)]
+    return not rows or not mine or any(label not in outcomes or outcomes[label].status not in (OK, UNSUPPORTED)
+                                       for outcomes in all_outcomes for label in mine)

@@ -32,6 +32,9 @@ ROOFLINE_FROM = 256 * KI  # bytes
 ROOFLINE_ALL_REDUCE = 1 / 0.85  # of the time of the same bytes moved without any synchronisation
 ROOFLINE_COPIES = 1.15
 
+WAITING_RANKS = 8
+WAITING_CORES = 0.05  # all of them together
+
 
 def part(op, ranks, memory, size):
     """The largest ratio to the best peer that is good enough, or None."""
