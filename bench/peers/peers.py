@@ -124,7 +124,7 @@ def run(options, everything, say):
             facts['waiting'][ranks] = waiting(field, ranks)
             for case in cases_of(options, ranks):
                 all_outcomes.append(measure(field, case, effort))
-                rows.append(report.compare(case, all_outcomes[-1], there))
+                rows.append(report.compare(case, all_outcomes[-1], everything))
                 say(f'{time.time() - began:5.0f} s  {report.line(rows[-1])}')
         finally:
             for peer in field.peers:

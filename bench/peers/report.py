@@ -44,8 +44,11 @@ def _verdict(ratio, limit):
 
 
 def compare(case, outcomes, configurations):
+    """`configurations`: all that are wanted; a library of which none took part is named in the row."""
     row = Row(case)
-    troubles = []
+    took_part = {configuration.library for configuration in configurations if configuration.label in outcomes}
+    troubles = [f'{library}: missing' for library in dict.fromkeys(configuration.library for configuration in configurations)
+                if library not in took_part]
     for configuration in configurations:
         outcome = outcomes.get(configuration.label)
         if outcome is None or outcome.status == UNSUPPORTED:
