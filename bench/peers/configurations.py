@@ -65,6 +65,7 @@ def all_configurations():
         _mpich('defaults'),
         _mpich('ucx posix', UCX_TLS='self,posix'),
         _mpich('ucx sysv', UCX_TLS='self,sysv'),
+        _mpich('ucx posix, yields', UCX_TLS='self,posix', MPIR_CVAR_POLLS_BEFORE_YIELD='1'),
         _gloo('ring'),
         _gloo('bcube'),
         Configuration('Memory', '', ROOFLINE, 'roofline', 'libhwy-dev', ('{bin}/roofline', '{directory}', '{ranks}'), speakers=1),

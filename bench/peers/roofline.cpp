@@ -20,13 +20,13 @@
 
 #include "bench/peers/loop.h"
 #include "bench/peers/roofline_loops.h"
+#include "bench/peers/roofline_parts.h"
 
 namespace peers {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kLine = 16;                 // elements of a cache line
 constexpr std::size_t kStreamBytes = kColdBytes;  // of each of three arrays
 constexpr int kStreamTries = 5;
 constexpr double kChoiceNs = 1e6;  // how long a candidate is tried
@@ -45,71 +45,6 @@ Memory allocate(std::size_t bytes) {
   Memory memory(static_cast<std::byte*>(std::aligned_alloc(grain, whole)));
   if (memory && whole >= kHuge) madvise(memory.get(), whole, MADV_HUGEPAGE);
   return memory;
-}
-
-// Part of a rank's work: places in the buffers of ranks, in elements.
-struct Part {
-  struct At {
-    int rank;
-    std::size_t element;
-  };
-  std::vector<At> from;  // in the inputs; of broadcast, in the output
-  std::vector<At> to;    // in the outputs
-  std::size_t count = 0;
-};
-
-// Who moves what. pull: each rank writes its own output. spread: each rank serves all outputs: with its slice, or from its input.
-enum class Way { pull, spread };
-
-struct Slice {
-  std::size_t begin, count;
-};
-Slice slice_of(std::size_t count, std::size_t rank, std::size_t ranks) {
-  const auto cut = [&](std::size_t i) { return i == ranks ? count : count * i / ranks / kLine * kLine; };
-  return {cut(rank), cut(rank + 1) - cut(rank)};
-}
-
-std::vector<Part::At> everywhere(int ranks, std::size_t element, int first = 0) {
-  std::vector<Part::At> all;
-  for (int rank = first; rank < ranks; ++rank) all.push_back({rank, element});
-  return all;
-}
-
-// Moves the block of `from` that is meant for `to`.
-Part block_part(const std::vector<Work>& works, std::size_t from, std::size_t to) {
-  const Work& sender = works[from];
-  const Work& receiver = works[to];
-  const auto at = [&](std::size_t element) { return Part::At{static_cast<int>(from), element}; };
-  const auto into = [&](std::size_t element) { return Part::At{static_cast<int>(to), element}; };
-  switch (sender.op) {
-    case Op::all_gather: return {{at(0)}, {into(from * sender.block)}, sender.block};
-    case Op::all_to_all: return {{at(to * sender.block)}, {into(from * sender.block)}, sender.block};
-    case Op::all_to_all_v: return {{at(sender.offsets[to])}, {into(receiver.offsets[from])}, sender.send[to]};
-    default: return {{at(0)}, {into(0)}, sender.next() == to ? sender.count : 0};
-  }
-}
-
-std::vector<Part> parts_of(const std::vector<Work>& works, int rank, Way way) {
-  const Work& work = works[static_cast<std::size_t>(rank)];
-  const int ranks = work.place.ranks;
-  const Slice slice = slice_of(work.count, static_cast<std::size_t>(rank), static_cast<std::size_t>(ranks));
-  switch (work.op) {
-    case Op::all_reduce:
-      if (way == Way::pull) return {{everywhere(ranks, 0), {{rank, 0}}, work.count}};
-      return {{everywhere(ranks, slice.begin), everywhere(ranks, slice.begin), slice.count}};
-    case Op::reduce_scatter:
-      return {{everywhere(ranks, static_cast<std::size_t>(rank) * work.block), {{rank, 0}}, work.block}};
-    case Op::broadcast:
-      if (way == Way::pull) return {{{{0, 0}}, {{rank, 0}}, rank == 0 ? 0 : work.count}};
-      return {{{{0, slice.begin}}, everywhere(ranks, slice.begin, 1), slice.count}};
-    default: break;
-  }
-  std::vector<Part> parts;
-  for (std::size_t other = 0; other < works.size(); ++other) {
-    const auto mine = static_cast<std::size_t>(rank);
-    parts.push_back(way == Way::pull ? block_part(works, other, mine) : block_part(works, mine, other));
-  }
-  return parts;
 }
 
 // Runs body(thread) on `threads` threads that begin together. Returns the longest time in nanoseconds.

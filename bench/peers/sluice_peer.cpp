@@ -30,8 +30,8 @@ class SluiceLibrary final : public Library {
     auto window = world_.allocate(bytes + kPage);
     if (!window.ok()) return status_ = window.error(), nullptr;
     buffers_.push_back(std::move(*window));
-    const auto at = reinterpret_cast<std::uintptr_t>(buffers_.back().data());
-    return reinterpret_cast<void*>((at + kPage - 1) / kPage * kPage);
+    auto* const data = static_cast<std::byte*>(buffers_.back().data());
+    return data + (kPage - reinterpret_cast<std::uintptr_t>(data) % kPage) % kPage;
   }
 
   void release() override {
