@@ -42,6 +42,7 @@ def parse(arguments):
     parser.add_argument('--batch-ms', type=float, help=f'about how long a sample takes (default {FULL["batch_ms"]:g})')
     parser.add_argument('--only', help='words; of the configurations, those whose name has one of them (Sluice always)')
     parser.add_argument('--output', default='build/peers', help='stem of the files: STEM.md, STEM.json, STEM.svg')
+    parser.add_argument('--document', help='a document whose results are replaced by these (docs/performance.md)')
     parser.add_argument('--bin', default='build/bench/peers', help='folder of the built programs')
     options = parser.parse_args(arguments)
     for name, value in (QUICK if options.quick else FULL).items():
@@ -104,7 +105,8 @@ def wanted(options):
 def run(options, everything, say):
     """Returns rows, their outcomes, facts, and the configurations that are there, of everything asked for."""
     began, load = time.time(), os.getloadavg()[0]
-    facts = {'command': ' '.join(sys.argv[1:]), 'machine': machine(), 'commit': output_of('git', 'rev-parse', '--short', 'HEAD'),
+    facts = {'command': ' '.join(sys.argv[1:]), 'date': time.strftime('%Y-%m-%d'), 'machine': machine(),
+             'commit': output_of('git', 'rev-parse', '--short', 'HEAD'),
              'samples': options.samples, 'batch_ms': options.batch_ms, 'load_before': load, 'libraries': {}, 'notes': [],
              'stream': {}, 'waiting': {}}
     notes, rows, all_outcomes, there = facts['notes'], [], [], []
@@ -146,6 +148,11 @@ def main(arguments, everything=None):
     text = report.text(rows, facts)
     print('\n' + text)
     write(options.output, text, report.as_json(rows, all_outcomes, facts), plot.svg(rows, all_outcomes, there))
+    if options.document:
+        with open(options.document, encoding='utf-8') as file:
+            before = file.read()
+        with open(options.document, 'w', encoding='utf-8') as file:
+            file.write(report.document(before, rows, facts))
     print(f'\nwritten: {options.output}.md, {options.output}.json, {options.output}.svg')
     return 1 if report.sluice_failed(rows, all_outcomes, there) else 0
 

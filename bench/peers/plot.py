@@ -7,6 +7,7 @@ from configurations import ANY, ROOFLINE, WINDOWS
 from report import size_text
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 460, 260, 70, 40, 90  # of one plot and around it
+TICKS_MAX = 10  # along the sizes
 COLORS = {'Sluice windows': '#0b6e99', 'Sluice any pointer': '#5bb5d5', 'Open MPI': '#c0392b', 'MPICH': '#e08e0b', 'Gloo': '#7d5fa8',
           'Memory': '#888888'}
 
@@ -45,8 +46,8 @@ class _Axis:
         part = (math.log(value, self._base) - self._low) / (self._high - self._low)
         return self._begin + part * (self._end - self._begin)
 
-    def ticks(self, step=1):
-        return [self._base ** power for power in range(self._low, self._high + 1, step)]
+    def ticks(self):
+        return [self._base ** power for power in range(self._low, self._high + 1)]
 
 
 def _short(value):
@@ -60,9 +61,10 @@ def _plot(lines, left, top, title, unit):
     y = _Axis([value for _, value in points], 10, top + HEIGHT, top)
     out = [f'<text x="{left}" y="{top - 8}" class="title">{escape(title)}</text>',
            f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{HEIGHT}" class="frame"/>']
-    for tick in x.ticks(3):
+    sizes = sorted({size for size, _ in points})
+    for tick in sizes[::math.ceil(len(sizes) / TICKS_MAX)]:
         out.append(f'<path d="M{x.at(tick):.1f} {top}v{HEIGHT}" class="grid"/>'
-                   f'<text x="{x.at(tick):.1f}" y="{top + HEIGHT + 14}" text-anchor="middle">{size_text(int(tick))}</text>')
+                   f'<text x="{x.at(tick):.1f}" y="{top + HEIGHT + 14}" text-anchor="middle">{size_text(tick)}</text>')
     for tick in y.ticks():
         out.append(f'<path d="M{left} {y.at(tick):.1f}h{WIDTH}" class="grid"/>'
                    f'<text x="{left - 6}" y="{y.at(tick) + 4:.1f}" text-anchor="end">{_short(tick)}</text>')

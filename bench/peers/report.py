@@ -145,18 +145,28 @@ def summary(rows, facts):
     return '\n'.join(lines)
 
 
-def text(rows, facts):
-    """Everything, for people."""
+def text(rows, facts, each_miss=True):
+    """Everything, for people. Without `each_miss` the misses are counted and seen in the tables alone."""
     parts = [', '.join(f'{key}: {value}' for key, value in facts['machine'].items()) + '\n', tables(rows)]
     if facts['stream']:
-        parts.append('STREAM: ' + ', '.join(f'{loop} {rate:.1f} GB/s' for loop, rate in facts['stream'].items()) + '\n')
+        parts.append('STREAM, all cores: ' + ', '.join(f'{loop} {rate:.1f} GB/s' for loop, rate in facts['stream'].items()) + '\n')
     for ranks, used in facts['waiting'].items():
         parts.append(f'{ranks} ranks of which {ranks - 1} wait, cores used: ' +
                      ', '.join(f'{label} {cores:.2f}' for label, cores in used.items()) + '\n')
-    parts.append(summary(rows, facts))
+    parts.append(summary(rows, facts) if each_miss else summary(rows, facts).splitlines()[0])
     if facts['notes']:
-        parts.append('\nTo be known:\n' + '\n'.join(f'  {note}' for note in facts['notes']))
+        parts.append('\nTo be known:\n\n' + '\n'.join(f'- {note}' for note in facts['notes']))
     return '\n'.join(parts)
+
+
+MARK = '<!-- What follows is written by `./dev bench peers --document FILE`. -->\n'
+
+
+def document(before, rows, facts):
+    """The text of a document whose end, from MARK on, is replaced by these results."""
+    head = before.partition(MARK)[0]
+    how = f'Measured {facts["date"]}, commit {facts["commit"]}, {facts["samples"]} samples of about {facts["batch_ms"]:g} ms.'
+    return f'{head}{MARK}\n{how}\n\n{text(rows, facts, each_miss=False)}\n'
 
 
 def as_json(rows, all_outcomes, facts):

@@ -109,6 +109,19 @@ class Comparison(unittest.TestCase):
         self.assertEqual(cells, ['4 KiB', '0.1', '-', '0.8', 'A', '0.12', '0.12 yes', '-', '0.50 NO', '-', '-'])
 
 
+class Document(unittest.TestCase):
+    facts = {'date': '2026-01-01', 'commit': 'abc', 'samples': 9, 'batch_ms': 10.0, 'machine': {'Model name': 'Made up'}, 'stream': {},
+             'waiting': {}, 'notes': ['missing: Peer']}
+
+    def test_results_are_replaced_and_the_rest_stays(self):
+        first = report.document('# Title\n\n' + report.MARK + 'old results\n', [], self.facts)
+        self.assertEqual(first, report.document(first, [], self.facts))
+        self.assertTrue(first.startswith('# Title\n\n' + report.MARK))
+        self.assertNotIn('old results', first)
+        for word in ('Made up', '2026-01-01', 'abc', '9 samples', '0 of 0 targets', '- missing: Peer'):
+            self.assertIn(word, first)
+
+
 class Run(unittest.TestCase):
     def test_times_are_the_last_ranks_and_ratios_follow(self):
         status, text, results, _ = compared(fake('Peer', PEER, 'good', 5000))
@@ -184,7 +197,7 @@ class Run(unittest.TestCase):
     def test_waiting_and_stream_are_reported(self):
         memory = Configuration('Memory', '', ROOFLINE, 'fake_peer.py', '', fake('', PEER, 'good', 400).command, each_rank=True)
         _, text, results, _ = compared(fake('Peer', PEER, 'good', 5000), memory, options=(*TWO_SIZES, '--ranks', '8'))
-        self.assertIn('STREAM: copy 30.0 GB/s, add 20.0 GB/s, triad 10.0 GB/s', text)
+        self.assertIn('STREAM, all cores: copy 30.0 GB/s, add 20.0 GB/s, triad 10.0 GB/s', text)
         self.assertIn('missed: 8 waiting ranks: cores used, Sluice (windows) 2.00, target 0.050', text)
         self.assertEqual(results['cases'][0]['windows_to_memory'], 2.5)
 
