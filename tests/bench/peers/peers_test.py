@@ -30,7 +30,7 @@ TWO_SIZES = ('--ops', 'all_reduce', '--sizes', '64,4K', '--ranks', '2', '--heat'
 
 def fake(library, role, behaviour, nanoseconds, name='', program='fake_peer.py'):
     return Configuration(library, name, role, program, 'fake-dev', (
-        sys.executable, '-B', '{bin}/' + program, '{directory}', '{rank}', '{ranks}', behaviour, str(nanoseconds)), each_rank=True)
+        sys.executable, '-ISB', '{bin}/' + program, '{directory}', '{rank}', '{ranks}', behaviour, str(nanoseconds)), each_rank=True)
 
 
 def sluice(behaviour='good'):
