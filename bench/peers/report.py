@@ -145,11 +145,22 @@ def summary(rows, facts):
     return '\n'.join(lines)
 
 
+def _roofline_rate(rows):
+    """What the roofline moves in the largest all_reduce, to be held against STREAM: every rank's input read and output written once."""
+    rows = [row for row in rows if row.case.op == 'all_reduce' and row.roofline]
+    if not rows:
+        return ''
+    row = max(rows, key=lambda row: row.case.bytes)
+    rate = 2 * row.case.ranks * row.case.bytes / row.roofline.median
+    return f'; memory, all_reduce of {size_text(row.case.bytes)} with {row.case.ranks} ranks, {row.case.heat}: {rate:.1f} GB/s'
+
+
 def text(rows, facts, each_miss=True):
     """Everything, for people. Without `each_miss` the misses are counted and seen in the tables alone."""
     parts = [', '.join(f'{key}: {value}' for key, value in facts['machine'].items()) + '\n', tables(rows)]
     if facts['stream']:
-        parts.append('STREAM, all cores: ' + ', '.join(f'{loop} {rate:.1f} GB/s' for loop, rate in facts['stream'].items()) + '\n')
+        parts.append('STREAM, all cores: ' + ', '.join(f'{loop} {rate:.1f} GB/s' for loop, rate in facts['stream'].items()) +
+                     _roofline_rate(rows) + '\n')
     for ranks, used in facts['waiting'].items():
         parts.append(f'{ranks} ranks of which {ranks - 1} wait, cores used: ' +
                      ', '.join(f'{label} {cores:.2f}' for label, cores in used.items()) + '\n')

@@ -197,7 +197,7 @@ class Run(unittest.TestCase):
     def test_waiting_and_stream_are_reported(self):
         memory = Configuration('Memory', '', ROOFLINE, 'fake_peer.py', '', fake('', PEER, 'good', 400).command, each_rank=True)
         _, text, results, _ = compared(fake('Peer', PEER, 'good', 5000), memory, options=(*TWO_SIZES, '--ranks', '8'))
-        self.assertIn('STREAM, all cores: copy 30.0 GB/s, add 20.0 GB/s, triad 10.0 GB/s', text)
+        self.assertIn('STREAM, all cores: copy 30.0 GB/s, add 20.0 GB/s, triad 10.0 GB/s; memory, all_reduce of 4 KiB with 8 ranks, warm: 20.5 GB/s', text)
         self.assertIn('missed: 8 waiting ranks: cores used, Sluice (windows) 2.00, target 0.050', text)
         self.assertEqual(results['cases'][0]['windows_to_memory'], 2.5)
 
