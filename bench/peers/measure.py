@@ -49,8 +49,8 @@ class Effort:
 class Field:
     """The peers that still live, and what became of the others."""
 
-    def __init__(self):
-        self.peers, self.notes = [], []
+    def __init__(self, notes):
+        self.peers, self.notes = [], notes
 
     def lose(self, peer, at, why):
         self.peers.remove(peer)

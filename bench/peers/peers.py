@@ -6,9 +6,11 @@ together. Exit 0: Sluice's results were right, whatever its times are.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -72,15 +74,12 @@ def cases_of(options, ranks):
                 yield Case(op, ranks, heat, size)
 
 
-def start(configurations, ranks, options, notes):
-    field = Field()
-    field.notes = notes
+def start(field, configurations, ranks, options):
     for configuration in configurations:
         try:
             field.peers.append(Peer(configuration, ranks, os.path.abspath(options.bin)))
         except (PeerLost, OSError) as error:
-            notes.append(f'{configuration.label} did not start with {ranks} ranks: {error}')
-    return field
+            field.notes.append(f'{configuration.label} did not start with {ranks} ranks: {error}')
 
 
 def output_of(*command):
@@ -118,21 +117,32 @@ def run(options, everything, say):
         else:
             there.append(configuration)
     effort = Effort(options.samples, 2, options.batch_ms * 1e6)
-    for ranks in options.ranks:
-        field = start(there, ranks, options, notes)
-        facts['libraries'].update({peer.configuration.label: peer.name for peer in field.peers})
-        try:
-            facts['stream'] = facts['stream'] or stream(field)
-            facts['waiting'][ranks] = waiting(field, ranks)
-            for case in cases_of(options, ranks):
-                all_outcomes.append(measure(field, case, effort))
-                rows.append(report.compare(case, all_outcomes[-1], everything))
-                say(f'{time.time() - began:5.0f} s  {report.line(rows[-1])}')
-        finally:
-            for peer in field.peers:
-                peer.close()
+    try:
+        for ranks in options.ranks:
+            with contextlib.closing(run_ranks(ranks, there, options, effort, facts)) as cases:
+                for case, outcomes in cases:
+                    all_outcomes.append(outcomes)
+                    rows.append(report.compare(case, outcomes, everything))
+                    say(f'{time.time() - began:5.0f} s  {report.line(rows[-1])}')
+    except KeyboardInterrupt:
+        notes.append('the run was interrupted; this is what was measured until then')
     facts['seconds'] = round(time.time() - began)
     return rows, all_outcomes, facts, there
+
+
+def run_ranks(ranks, there, options, effort, facts):
+    """Cases and their outcomes, one after another, all on the same processes."""
+    field = Field(facts['notes'])
+    try:
+        start(field, there, ranks, options)
+        facts['libraries'].update({peer.configuration.label: peer.name for peer in field.peers})
+        facts['stream'] = facts['stream'] or stream(field)
+        facts['waiting'][ranks] = waiting(field, ranks)
+        for case in cases_of(options, ranks):
+            yield case, measure(field, case, effort)
+    finally:
+        for peer in field.peers:
+            peer.close()
 
 
 def write(stem, text, results, picture):
@@ -157,5 +167,10 @@ def main(arguments, everything=None):
     return 1 if report.sluice_failed(rows, all_outcomes, there) else 0
 
 
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
 if __name__ == '__main__':
+    signal.signal(signal.SIGTERM, interrupt)
     sys.exit(main(sys.argv[1:]))

@@ -184,6 +184,14 @@ class Run(unittest.TestCase):
         _, text, _, _ = compared(fake('Moody', PEER, 'never_ready', 1), fake('Peer', PEER, 'good', 5000))
         self.assertIn('Moody did not start with 2 ranks: ended with 1 at "starting": made up, and not in the mood', text)
 
+    def test_an_interrupted_run_keeps_what_was_measured(self):
+        def say(_):
+            raise KeyboardInterrupt
+
+        rows, outcomes, facts, _ = peers.run(peers.parse([*TWO_SIZES, '--bin', FAKES]), sluice(), say)
+        self.assertEqual((len(rows), len(outcomes)), (1, 1))
+        self.assertIn('interrupted', facts['notes'][-1])
+
     def test_without_any_peer_nothing_is_reached(self):
         status, text, _, _ = compared()
         self.assertEqual(status, 0)
