@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kStreamBytes = kColdBytes;  // of each of three arrays
 constexpr int kStreamTries = 5;
 constexpr double kChoiceNs = 1e6;  // how long a candidate is tried
-constexpr int kChoiceTries = 3;
+constexpr int kChoiceTries = 5;
 
 struct Free {
   void operator()(void* memory) const { std::free(memory); }
