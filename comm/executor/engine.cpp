@@ -23,6 +23,8 @@ constexpr int kOthersTicksMax = 10;
 constexpr Nanoseconds kSpinBeforeYield = std::chrono::microseconds(5);
 constexpr Nanoseconds kLongYield = std::chrono::microseconds(200);
 constexpr int kSleepsAfterLongYield = 100;
+constexpr Nanoseconds kSwitch = std::chrono::nanoseconds(1200);  // more than a yield to nobody takes
+constexpr int kYieldsAfterSwitch = 50;
 constexpr int kSpins = 128;
 constexpr int kLooksAtPost = 24;  // about as long as a cache line needs to come from a peer that posts now
 constexpr int kSpinsAtFullSpeed = 32;
@@ -215,12 +217,12 @@ void Engine::remove(CommunicatorState& communicator) {
 // Under the token.
 template <typename Done>
 void Engine::drive_until(const Done& done) {
-  Idling idling;
+  Nanoseconds idle_since{-1};
   while (!done()) {
     if (pass() > 0)
-      idling = {};
+      idle_since = Nanoseconds{-1};
     else if (!done() && !spin())
-      idle(idling);
+      idle(idle_since);
   }
 }
 
@@ -230,31 +232,38 @@ bool Engine::spin() {
   CommunicatorState* only = nullptr;
   for (const auto& lane : active_)
     if (!lane.empty()) only = lane.front();
-  for (int i = 0; i < spins_; ++i) {
+  const int looks = yields_due_ == 0 ? spins_ : std::min(spins_, kLooksAtPost);
+  for (int i = 0; i < looks; ++i) {
     if (only->ripe() || posts_.load(std::memory_order_relaxed) != nullptr) return true;
     if (i >= kSpinsAtFullSpeed) relax();
   }
   return false;
 }
 
-void Engine::idle(Idling& idling) {
+void Engine::idle(Nanoseconds& idle_since) {
   const Nanoseconds now = clock_.now();
-  if (idling.since.count() < 0) idling.since = now;
+  if (idle_since.count() < 0) idle_since = now;
   if (now - last_watch_ >= kWatchEvery) watch();
-  if (!options_.crowded && now - idling.since < std::min(options_.spin, kSpinBeforeYield)) return;
-  if (!may_yield(idling, now)) return sleep(kSleepMax);
-  idling.yielded_at = now;
-  sched_yield();
+  const bool alone = !options_.crowded && yields_due_ == 0;
+  if (alone && now - idle_since < std::min(options_.spin, kSpinBeforeYield)) return;
+  may_yield(now - idle_since) ? yield() : sleep(kSleepMax);
 }
 
-// A peer may wait for this very core, even if there are enough for all. A yield gives the core to whoever wants it, be it for a whole
-// slice of time, while a sleeper is put back when it is woken: the next waits sleep at once when a yield was long, for then others
-// compute here than the ranks that are waited for.
-bool Engine::may_yield(const Idling& idling, Nanoseconds now) {
-  if (idling.yielded_at.count() >= 0 && now - idling.yielded_at > kLongYield) sleeps_due_ = kSleepsAfterLongYield;
-  if (sleeps_due_ == 0) return now - idling.since < options_.spin;
+bool Engine::may_yield(Nanoseconds idle_for) {
+  if (sleeps_due_ == 0) return idle_for < options_.spin;
   --sleeps_due_;
   return false;
+}
+
+// A peer may want this very core, even if there are enough for all: then the next waits yield at once. A yield gives the core to
+// whoever wants it, be it for a whole slice of time, while a sleeper is put back when it is woken: the next waits sleep at once when a
+// yield was long, for then others compute here than the ranks that are waited for.
+void Engine::yield() {
+  const Nanoseconds before = clock_.now();
+  sched_yield();
+  const Nanoseconds away = clock_.now() - before;
+  if (away > kLongYield) sleeps_due_ = kSleepsAfterLongYield;
+  yields_due_ = away > kSwitch ? kYieldsAfterSwitch : std::max(0, yields_due_ - 1);
 }
 
 void Engine::sleep(Nanoseconds at_most) {

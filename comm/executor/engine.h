@@ -70,12 +70,9 @@ class Engine {
   template <typename Done>
   void drive_until(const Done& done);
   bool spin();
-  struct Idling {  // while nothing moves
-    Nanoseconds since{-1};
-    Nanoseconds yielded_at{-1};
-  };
-  bool may_yield(const Idling& idling, Nanoseconds now);
-  void idle(Idling& idling);
+  void idle(Nanoseconds& idle_since);
+  bool may_yield(Nanoseconds idle_for);
+  void yield();
   void sleep(Nanoseconds at_most);
   void wait_for_owner(Operation& operation, int round);
   enum class Served : std::uint8_t { busy, quiet, others };  // others: somebody else drives
@@ -88,6 +85,7 @@ class Engine {
   Options options_;
   int spins_ = 0;       // quick looks between two passes
   int sleeps_due_ = 0;  // waits that sleep at once, for a yield took long
+  int yields_due_ = 0;  // waits that yield at once, for a yield showed that others want this core
   std::function<void(Operation&)> driver_;
   std::function<void()> housekeeping_;
 
