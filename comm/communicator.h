@@ -184,8 +184,7 @@ class Communicator {
   detail::CommunicatorState* state() const { return state_.get(); }
 
  private:
-  std::shared_ptr<detail::CommunicatorState>
-      state_;  // shared: the runtime's registry and Works of other threads hold it too
+  std::shared_ptr<detail::CommunicatorState> state_;
 };
 
 struct RuntimeOptions {

@@ -82,7 +82,7 @@ Result<Communicator> Communicator::split(int color, int key, const SplitOptions&
   if (color == kNoColor) return Communicator();
   const std::vector<Rank> members = ranks_of_color(words, color);
   SLUICE_TRY(check_lanes(words, members, color, name()));
-  const std::uint64_t id = mix64(state_->identity().id ^ mix64(number * 0x10000 + static_cast<std::uint64_t>(color)));
+  const std::uint64_t id = mix64(state_->identity().id ^ mix64(mix64(number) ^ static_cast<std::uint64_t>(color)));
   return state_->runtime().make_communicator(
       make_identity(*this, members, id, options, name() + "/" + std::to_string(color)));
 }
@@ -90,6 +90,9 @@ Result<Communicator> Communicator::split(int color, int key, const SplitOptions&
 Result<Communicator> Communicator::shrink(const SplitOptions& options) {
   if (!valid()) return Error{Code::invalid_argument, "shrink of an empty Communicator"};
   detail::RuntimeState& runtime = state_->runtime();
+  if (state_->shrunk())
+    return Error{Code::invalid_argument, "communicator '" + name() + "' on rank " + std::to_string(rank()) +
+                                             " was shrunk already: shrink the one that shrink gave"};
   if (!state_->broken()) state_->break_with({Code::aborted, "communicator '" + name() + "' was shrunk"}, true);
   const auto known_lost = [&] {
     std::set<Rank> lost;
@@ -109,6 +112,7 @@ Result<Communicator> Communicator::shrink(const SplitOptions& options) {
     }
     survivors.push_back(rank);
   }
+  state_->mark_shrunk();
   SplitOptions with_lane = options;
   if (with_lane.lane == Lane{}) with_lane.lane = lane();
   return runtime.make_communicator(make_identity(*this, survivors, id, with_lane, name() + "-shrunk"));

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/result.h"
 
@@ -103,7 +104,16 @@ class Ring {
   RingShape shape() const { return shape_; }
   RingControl& control() const { return *control_; }
   // Messages are counted from 0; `place` is where the payload of one of so many bytes lies.
-  const SlotHeader& header(std::uint64_t message) const { return line(message).header; }
+  // A copy, read once: in shared memory a hostile sender can change it at any time.
+  SlotHeader header(std::uint64_t message) const {
+    using Word = std::uint64_t __attribute__((may_alias));
+    const auto* from = reinterpret_cast<const Word*>(&line(message).header);
+    const std::uint64_t words[2] = {__atomic_load_n(from, __ATOMIC_RELAXED),
+                                    __atomic_load_n(from + 1, __ATOMIC_RELAXED)};
+    SlotHeader copy;
+    std::memcpy(&copy, words, sizeof copy);
+    return copy;
+  }
   std::byte* place(std::uint64_t message, std::size_t bytes) const {
     return bytes <= kInlineBytes ? line(message).payload : data_ + (message % shape_.slots) * shape_.slot_bytes;
   }
@@ -179,13 +189,11 @@ class InFlow {
  public:
   // True when the `ahead`-th unreleased message is there (0: the oldest).
   bool ready(std::uint64_t ahead = 0) const { return ring_ && ring_.published(released_ + ahead); }
-  // Only when ready(ahead).
-  const SlotHeader& header(std::uint64_t ahead = 0) const { return ring_.header(released_ + ahead); }
-  // The payload in place: in the slot, or in the sender's window. nullptr: it can't lie there (more than a slot holds,
-  // or outside the sender's arena), which only a broken or hostile peer says. In shared memory such a peer may change
-  // the header at any time: who bounds a copy by header().bytes reads it once.
-  const std::byte* payload(std::uint64_t ahead = 0) const {
-    const SlotHeader& head = header(ahead);
+  // Only when ready(ahead). A copy, which alone may be believed: see Ring::header.
+  SlotHeader header(std::uint64_t ahead = 0) const { return ring_.header(released_ + ahead); }
+  // The payload of the message with this header, in place: in the slot, or in the sender's window. nullptr: it can't lie there
+  // (more than a slot holds, or outside the sender's arena), which only a broken or hostile peer says.
+  const std::byte* payload(const SlotHeader& head, std::uint64_t ahead = 0) const {
     if (!head.described())
       return head.bytes <= ring_.shape().slot_bytes ? ring_.place(released_ + ahead, head.bytes) : nullptr;
     if (head.window_offset > window_bytes_ || head.bytes > window_bytes_ - head.window_offset) return nullptr;

@@ -6,7 +6,7 @@
 
 namespace sluice::detail {
 
-Layout CollectiveOperation::keep_blocks(const ScheduleShape& shape, const Call& call) {
+Layout CollectiveOperation::keep_blocks(const ScheduleShape& shape, const Call& call, const CallExtent& extent) {
   const auto keep = [](const Blocks& blocks, std::vector<std::size_t>& counts, std::vector<std::size_t>& offsets) {
     counts.assign(blocks.counts.begin(), blocks.counts.end());
     offsets.assign(blocks.offsets.begin(), blocks.offsets.end());
@@ -14,8 +14,8 @@ Layout CollectiveOperation::keep_blocks(const ScheduleShape& shape, const Call& 
     offsets.resize(counts.size());
     std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), std::size_t{0});
   };
-  keep(call.in_blocks, in_counts_, in_offsets_);
-  keep(call.out_blocks, out_counts_, out_offsets_);
+  keep(extent.has_in ? call.in_blocks : Blocks{}, in_counts_, in_offsets_);
+  keep(extent.has_out ? call.out_blocks : Blocks{}, out_counts_, out_offsets_);
   return Layout::uneven(shape, element_bytes(call.type), {in_counts_, in_offsets_}, {out_counts_, out_offsets_},
                         call.count);
 }

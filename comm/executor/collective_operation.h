@@ -19,7 +19,8 @@ class CollectiveOperation final : public Operation {
       : Operation(communicator), pool_(std::move(pool)) {}
 
   // The layout of a v-form, whose tables live as long as the operation.
-  Layout keep_blocks(const ScheduleShape& shape, const Call& call);
+  // The table of a side that this rank doesn't have was not checked, and is not used.
+  Layout keep_blocks(const ScheduleShape& shape, const Call& call, const CallExtent& extent);
   void bind(RunBinding& binding);  // sets its scratch
 
   Advance advance(int steps) override { return run_.advance(steps); }

@@ -14,7 +14,7 @@ CommunicatorState::CommunicatorState(std::shared_ptr<RuntimeState> runtime, Iden
     : runtime_(std::move(runtime)), identity_(std::move(identity)), lane_count_(runtime_->lane_count(identity_.lane)) {}
 
 CommunicatorState::~CommunicatorState() {
-  runtime_->unlist(identity_.id);
+  runtime_->unlist(identity_.id, *this);
   runtime_->engine().with_token([this] {
     broken_.store(true, std::memory_order_release);
     runtime_->engine().remove(*this);
@@ -100,7 +100,7 @@ Result<CollectiveOperation*> CommunicatorState::prepare(const Call& call, const 
   CollectiveOperation* operation = pool_->take(*this);
   operation->prepare(print, deadline_of(options), runtime_->clock().ticks());
   RunBinding binding = plan->binding;
-  if (call.uneven) binding.layout = operation->keep_blocks(bound->program.shape, call);
+  if (call.uneven) binding.layout = operation->keep_blocks(bound->program.shape, call, extent);
   binding.program = &bound->program;
   binding.in = static_cast<const std::byte*>(call.in);
   binding.out = static_cast<std::byte*>(call.out);

@@ -62,6 +62,8 @@ class CommunicatorState {
   bool broken() const { return broken_.load(std::memory_order_acquire); }
   void mark_closed() { closed_ = true; }
   bool closed() const { return closed_; }
+  void mark_shrunk() { shrunk_ = true; }
+  bool shrunk() const { return shrunk_; }
   std::uint64_t next_split() { return ++splits_; }
   std::uint8_t* barrier_byte() { return &barrier_byte_; }
 
@@ -130,6 +132,7 @@ class CommunicatorState {
   std::uint64_t sequence_ = 0;
   std::uint64_t splits_ = 0;
   bool closed_ = false;
+  bool shrunk_ = false;
   std::uint8_t barrier_byte_ = 0;
   std::map<ProgramKey, std::unique_ptr<BoundProgram>> programs_;
   PlanCache plans_;

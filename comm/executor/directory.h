@@ -19,9 +19,9 @@ class Directory {
     const std::lock_guard lock(mutex_);
     living_[number] = &communicator;
   }
-  void remove(std::uint64_t number) {
+  void remove(std::uint64_t number, const CommunicatorState& communicator) {
     const std::lock_guard lock(mutex_);
-    living_.erase(number);
+    if (const auto at = living_.find(number); at != living_.end() && at->second == &communicator) living_.erase(at);
   }
   // Calls `visitor` for that communicator if it lives.
   template <typename Visitor>

@@ -19,12 +19,13 @@ constexpr Nanoseconds kSleepMax = std::chrono::milliseconds(20);
 constexpr Nanoseconds kServeTick = std::chrono::milliseconds(1);
 constexpr Nanoseconds kDrowsyTick = std::chrono::milliseconds(10);
 constexpr int kTicksBeforeDrowsy = 100;
-constexpr int kOthersTicksMax = 10;
+constexpr int kOthersTicksMax = 4;
 constexpr Nanoseconds kSpinBeforeYield = std::chrono::microseconds(5);
 constexpr Nanoseconds kLongYield = std::chrono::microseconds(200);
 constexpr int kSleepsAfterLongYield = 100;
 constexpr Nanoseconds kSwitch = std::chrono::nanoseconds(1200);  // more than a yield to nobody takes
 constexpr int kYieldsAfterSwitch = 50;
+constexpr int kRoundsPerClock = 256;
 constexpr int kSpins = 128;
 constexpr int kLooksAtPost = 24;  // about as long as a cache line needs to come from a peer that posts now
 constexpr int kSpinsAtFullSpeed = 32;
@@ -69,15 +70,15 @@ Engine::~Engine() {
 bool Engine::post(Operation* operation) {
   if (token_.try_take()) {
     const bool alone = active_count_ == 0 && posts_.load(std::memory_order_relaxed) == nullptr;
-    if (alone && run_alone(*operation)) {
-      token_.give();
-      return true;
+    const bool done = alone && run_alone(*operation);
+    if (!done) {
+      unfinished_.fetch_add(1, std::memory_order_relaxed);
+      take_posts();
+      admit(operation);
     }
-    unfinished_.fetch_add(1, std::memory_order_relaxed);
-    take_posts();
-    admit(operation);
-    pass();
+    if (!done || posts_.load(std::memory_order_relaxed) != nullptr) pass();
     token_.give();
+    if (done) return true;
   } else {
     unfinished_.fetch_add(1, std::memory_order_relaxed);
     Operation* head = posts_.load(std::memory_order_relaxed);
@@ -89,25 +90,29 @@ bool Engine::post(Operation* operation) {
   return false;
 }
 
-// Nothing else is under way, so it may run before it was ever queued.
+// Nothing else is under way, so it may run before it was ever queued; but only as far as a turn goes, and while nobody wants anything.
 bool Engine::run_alone(Operation& operation) {
-  const int looks = spins_ == 0 ? 0 : kLooksAtPost;
-  while (true) {
+  CommunicatorState& communicator = operation.communicator();
+  int looks = spins_ == 0 ? 0 : kLooksAtPost;
+  while (!communicator.broken()) {
     const Advance advance = operation.advance(kStepsAlone);
-    if (advance == Advance::done) return operation.communicator().count_done(operation);
-    if (advance == Advance::failed) return false;
-    int look = advance == Advance::moved ? -1 : 0;
-    while (look >= 0 && look < looks && !operation.ripe()) ++look;
-    if (look == looks) return false;
+    if (advance == Advance::done) return !communicator.broken() && communicator.count_done(operation);
+    if (advance != Advance::blocked) return false;
+    while (looks > 0 && !operation.ripe()) --looks;
+    if (--looks < 0 || posts_.load(std::memory_order_relaxed) != nullptr ||
+        waiters_.load(std::memory_order_relaxed) > 0)
+      return false;
   }
+  return false;
 }
 
 void Engine::wait(Operation& operation) {
   if (driver_) return driver_(operation);
   const auto done = [&operation] { return operation.finished(); };
+  const auto wanted = [this] { return wanted_.load(std::memory_order_relaxed) > 0; };
   for (int round = 0; !done(); ++round) {
-    if (token_.try_take()) {
-      drive_until(done);
+    if (!wanted() && token_.try_take()) {
+      drive_until([&] { return done() || wanted(); });
       token_.give();
     } else {
       waiters_.fetch_add(1, std::memory_order_relaxed);
@@ -129,16 +134,18 @@ void Engine::wait_for_owner(Operation& operation, int round) {
 void Engine::poll() {
   if (!token_.try_take()) return;
   pass();
-  if (clock_.now() - last_watch_ >= kWatchEvery) watch();
+  watch_if_due(clock_.now());
   token_.give();
 }
 
 void Engine::with_token(const std::function<void()>& action) {
   waiters_.fetch_add(1, std::memory_order_relaxed);
+  wanted_.fetch_add(1, std::memory_order_relaxed);
   while (!token_.try_take()) {
     wake();
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
+  wanted_.fetch_sub(1, std::memory_order_relaxed);
   waiters_.fetch_sub(1, std::memory_order_relaxed);
   action();
   token_.give();
@@ -203,6 +210,10 @@ void Engine::watch() {
   if (housekeeping_) housekeeping_();
 }
 
+void Engine::watch_if_due(Nanoseconds now) {
+  if (now - last_watch_ >= kWatchEvery) watch();
+}
+
 void Engine::remove(CommunicatorState& communicator) {
   take_posts();
   for (auto& lane : active_) {
@@ -218,7 +229,8 @@ void Engine::remove(CommunicatorState& communicator) {
 template <typename Done>
 void Engine::drive_until(const Done& done) {
   Nanoseconds idle_since{-1};
-  while (!done()) {
+  for (int round = 0; !done(); ++round) {
+    if (round % kRoundsPerClock == kRoundsPerClock - 1) watch_if_due(clock_.now());  // also while others keep us busy
     if (pass() > 0)
       idle_since = Nanoseconds{-1};
     else if (!done() && !spin())
@@ -243,7 +255,7 @@ bool Engine::spin() {
 void Engine::idle(Nanoseconds& idle_since) {
   const Nanoseconds now = clock_.now();
   if (idle_since.count() < 0) idle_since = now;
-  if (now - last_watch_ >= kWatchEvery) watch();
+  watch_if_due(now);
   const bool alone = !options_.crowded && yields_due_ == 0;
   if (alone && now - idle_since < std::min(options_.spin, kSpinBeforeYield)) return;
   may_yield(now - idle_since) ? yield() : sleep(kSleepMax);

@@ -70,6 +70,7 @@ class Engine {
   template <typename Done>
   void drive_until(const Done& done);
   bool spin();
+  void watch_if_due(Nanoseconds now);
   void idle(Nanoseconds& idle_since);
   bool may_yield(Nanoseconds idle_for);
   void yield();
@@ -90,8 +91,9 @@ class Engine {
   std::function<void()> housekeeping_;
 
   OwnerToken token_;
-  std::atomic<int> waiters_{0};             // threads that want the token: the engine's thread makes way
-  std::atomic<Operation*> posts_{nullptr};  // push: release, take all: acquire
+  std::atomic<int> waiters_{0};  // threads that want the token: the engine's thread makes way
+  std::atomic<int> wanted_{0};   // of them, those that need it whatever becomes of operations: waiters make way too
+  std::atomic<Operation*> posts_{nullptr};                           // push: release, take all: acquire
   std::array<std::vector<CommunicatorState*>, kPriorities> active_;  // under the token; those with operations
   std::size_t active_count_ = 0;
   Nanoseconds last_watch_{0};

@@ -51,21 +51,24 @@ class PlanCache {
  public:
   // nullptr: there is none.
   Plan* find(const PlanKey& key, const std::string& wish) {
-    const std::unique_ptr<Plan>& plan = plans_[place_of(key)];
+    const std::unique_ptr<Plan>& plan = plans_[place_of(key, wish)];
     return plan != nullptr && plan->key == key && plan->wish == wish ? plan.get() : nullptr;
   }
   Plan* put(std::unique_ptr<Plan> plan) {
-    std::unique_ptr<Plan>& place = plans_[place_of(plan->key)];
+    std::unique_ptr<Plan>& place = plans_[place_of(plan->key, plan->wish)];
     place = std::move(plan);
     return place.get();
   }
 
  private:
   static constexpr std::size_t kPlans = 32;
-  static std::size_t place_of(const PlanKey& key) {
+  static std::size_t place_of(const PlanKey& key, const std::string& wish) {
     const auto word = [](auto value) { return static_cast<std::uint64_t>(value); };
-    const std::uint64_t what = word(key.kind) + (word(key.type) << 8) + (word(key.op) << 16) + (word(key.root) << 24);
-    return ((key.count + (what << 20)) * 0x9e3779b97f4a7c15ULL) >> 59;  // 2^5 places
+    const std::uint64_t what = word(key.kind) | (word(key.type) << 8) | (word(key.op) << 16) |
+                               (word(key.order ? 1 + word(*key.order) : 0) << 24) | (word(wish.size()) << 28) |
+                               (word(key.root) << 40);
+    const std::uint64_t mixed = key.count ^ ((what ^ key.factor) * 0xd6e8feb86659fd93ULL);
+    return (mixed * 0x9e3779b97f4a7c15ULL) >> 59;  // 2^5 places
   }
   std::array<std::unique_ptr<Plan>, kPlans> plans_;
 };

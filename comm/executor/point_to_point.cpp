@@ -84,8 +84,8 @@ bool ReceiveOperation::accepts(const Preamble& said) {
 }
 
 bool ReceiveOperation::take_first() {
-  const SlotHeader header = flow_->header();  // a copy: in shared memory its sender can still change it
-  const std::byte* payload = flow_->payload();
+  const SlotHeader header = flow_->header();
+  const std::byte* payload = flow_->payload(header);
   Preamble said;
   if (header.digest != digest_ || header.described() || header.bytes < sizeof(said) ||
       header.bytes > flow_->ring().shape().slot_bytes || payload == nullptr) {
@@ -107,8 +107,8 @@ bool ReceiveOperation::take_first() {
 }
 
 bool ReceiveOperation::take_next() {
-  const SlotHeader header = flow_->header();  // a copy: in shared memory its sender can still change it
-  const std::byte* payload = flow_->payload();
+  const SlotHeader header = flow_->header();
+  const std::byte* payload = flow_->payload(header);
   if (header.digest != digest_ || payload == nullptr || header.bytes == 0 || header.bytes > bytes_ - moved_ ||
       header.bytes > flow_->ring().shape().slot_bytes) {
     fault_ = "rank " + std::to_string(peer_) + " sent " + std::to_string(header.bytes) + " bytes where at most " +

@@ -161,7 +161,7 @@ bool ProgramRun::take_source(const Operand& operand, CombineSource& source) {
     return true;
   }
   InFlow& flow = *b_.in_flows[operand.flow];
-  const SlotHeader header = flow.header(operand.depth);  // a copy: in shared memory its sender can still change it
+  const SlotHeader header = flow.header(operand.depth);
   const Rank peer = b_.program->in_peers[operand.flow];
   source.form = form_of(operand.buffer);
   if (header.digest != b_.digest) {
@@ -173,7 +173,7 @@ bool ProgramRun::take_source(const Operand& operand, CombineSource& source) {
     fault_ = {RunFault::Kind::bytes, peer, bytes_in(source.form), header.bytes};
     return false;
   }
-  source.data = flow.payload(operand.depth);
+  source.data = flow.payload(header, operand.depth);
   if (source.data == nullptr) fault_ = {RunFault::Kind::window, peer, 0, header.window_offset};
   return source.data != nullptr;
 }

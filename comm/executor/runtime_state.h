@@ -62,7 +62,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
 
   Communicator make_communicator(Identity identity);
   // A communicator begins to end: no notice reaches it from here on.
-  void unlist(std::uint64_t communicator) { directory_.remove(communicator); }
+  void unlist(std::uint64_t number, const CommunicatorState& communicator) { directory_.remove(number, communicator); }
   // It ended: its flows are closed once the peers have read what was sent on them.
   void forget(std::uint64_t communicator, std::vector<SentOn> sent_on);
 

@@ -169,9 +169,10 @@ std::optional<LinkKind> parse_link_kind(std::string_view word) {
 }
 
 std::span<const TimeCurve> LinkMeasures::of(Collective collective) const {
-  const auto collective_of = [](const TimeCurve& one) { return one.algorithm->collective; };
-  const auto found = std::ranges::equal_range(curves, collective, {}, collective_of);
-  return {found.begin(), found.end()};
+  const auto is_before = [&](const TimeCurve& one) { return one.algorithm->collective < collective; };
+  const auto is_not_after = [&](const TimeCurve& one) { return one.algorithm->collective <= collective; };
+  const auto first = std::partition_point(curves.begin(), curves.end(), is_before);
+  return {first, std::partition_point(first, curves.end(), is_not_after)};
 }
 
 std::string print(const MachineFile& file) {

@@ -18,11 +18,9 @@ namespace sluice {
 namespace {
 
 constexpr std::string_view kSuffix = ".tuning";
-constexpr double kGibibyte = 0x1p30;
+constexpr std::uint64_t kGibibyte = std::uint64_t{1} << 30;
 
-std::uint64_t in_gibibytes(std::uint64_t bytes) {
-  return static_cast<std::uint64_t>(static_cast<double>(bytes) / kGibibyte + 0.5);
-}
+std::uint64_t in_gibibytes(std::uint64_t bytes) { return (bytes + kGibibyte / 2) / kGibibyte; }
 
 // One word a node: what it is and what decides its speed.
 void outline(const TopologyNode& node, std::string& out) {

@@ -40,7 +40,7 @@ inline testing::AssertionResult holds_message(const InFlow& in, std::uint64_t ma
     return testing::AssertionFailure() << "digest of another message than " << number;
   if (header.bytes != bytes || header.described())
     return testing::AssertionFailure() << "message " << number << " has " << header.bytes << " bytes, not " << bytes;
-  const std::byte* const payload = in.payload(ahead);
+  const std::byte* const payload = in.payload(header, ahead);
   if (payload == nullptr) return testing::AssertionFailure() << "no payload";
   for (std::uint32_t i = 0; i < bytes; ++i)
     if (payload[i] != byte_of(mark, number, i))

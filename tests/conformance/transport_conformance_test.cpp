@@ -277,7 +277,7 @@ TEST_P(TransportConformance, ReadsWindowsInPlace) {
   sender.commit({.digest = 3, .bytes = 5000, .window_offset = offset});
   ASSERT_TRUE(world.until([&] { return receiver.ready(); }));
   ASSERT_TRUE(receiver.header().described());
-  const std::byte* const payload = receiver.payload();
+  const std::byte* const payload = receiver.payload(receiver.header());
   ASSERT_NE(payload, nullptr);
   for (std::size_t i = 0; i < 5000; ++i) ASSERT_EQ(payload[i], byte_of(8, 0, 100 + i));
   window[100] = std::byte{0x5a};  // in place, not copied
@@ -287,7 +287,7 @@ TEST_P(TransportConformance, ReadsWindowsInPlace) {
 
   sender.commit({.digest = 3, .bytes = 64, .window_offset = std::uint64_t{1} << 62});  // as a broken peer would
   ASSERT_TRUE(world.until([&] { return receiver.ready(); }));
-  EXPECT_EQ(receiver.payload(), nullptr);
+  EXPECT_EQ(receiver.payload(receiver.header()), nullptr);
   world.transport(0).free_window(window);
 }
 
@@ -298,7 +298,7 @@ TEST_P(TransportConformance, GivesNoPayloadToAHeaderOfMoreThanASlot) {
   sender.commit({.digest = 3, .bytes = kShape.slot_bytes + 1});
   world.settle();
   if (receiver.ready())
-    EXPECT_EQ(receiver.payload(), nullptr);
+    EXPECT_EQ(receiver.payload(receiver.header()), nullptr);
   else
     EXPECT_FALSE(world.transport(1).peer_status(0).ok() && world.transport(0).peer_status(1).ok());
 }

@@ -317,7 +317,7 @@ Result<std::size_t> TcpLink::add_messages() {
 
 Status TcpLink::add_message(Out& out) {
   const Ring& ring = out.ring.ring();
-  const SlotHeader& header = ring.header(out.sent);
+  const SlotHeader header = ring.header(out.sent);
   if (header.described() || header.bytes > ring.shape().slot_bytes)
     return {Code::refused, "we committed a message of " + std::to_string(header.bytes) + " bytes to " +
                                describe(out.id) + " with " + describe(ring.shape())};

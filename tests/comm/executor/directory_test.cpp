@@ -32,7 +32,7 @@ TEST(Directory, RemovingWaitsForAVisitUnderWay) {
     });
   });
   visiting.wait();
-  directory.remove(7);
+  directory.remove(7, somebody());
   EXPECT_TRUE(over);
   visitor.join();
 }
@@ -45,7 +45,7 @@ TEST(Directory, OnlyTheLivingAreVisited) {
   directory.add(2, somebody());
   directory.visit_all(count);
   EXPECT_EQ(visits, 2);
-  directory.remove(1);
+  directory.remove(1, somebody());
   directory.visit(1, count);
   EXPECT_EQ(visits, 2);
   directory.visit(2, count);

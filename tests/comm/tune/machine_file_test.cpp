@@ -55,9 +55,15 @@ TEST(MachineFile, CurvesOfACollectiveAreFoundTogether) {
 const std::string kHead = "sluice tuning 1\nmachine 0123456789abcdef \"made up\"\n";
 const std::string kLink = "link tcp latency_seconds 1e-06 bytes_per_second 1e9 combine_bytes_per_second 1e9\n";
 
+std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (const std::string_view part : parts) text += part;
+  return text;
+}
+
 TEST(MachineFile, WhatCannotBeRightIsRefusedByLineAndField) {
   const std::string good = "times all_reduce 2 ring 8 1e-06 64 2e-06\n";
-  ASSERT_TRUE(parse_machine_file(kHead + kLink + good + "end\n").ok());
+  ASSERT_TRUE(parse_machine_file(joined({kHead, kLink, good, "end\n"})).ok());
   for (const auto& [text, says] : std::initializer_list<std::pair<std::string, std::string>>{
            {"", "cut off"},
            {"sluice tuning 2\n", "line 1: the title is 'sluice tuning 2'"},
@@ -71,7 +77,7 @@ TEST(MachineFile, WhatCannotBeRightIsRefusedByLineAndField) {
            {kHead + kLink + "end", ""},  // without the last newline it is whole
            {kHead + kLink + "end\nmore\n", "what follows the end"},
            {kHead + kLink + "frobnicate\nend\n", "line 4: the keyword is 'frobnicate'"},
-           {kHead + kLink + kLink + "end\n", "line 4: link is 'tcp', but must be there only once"},
+           {joined({kHead, kLink, kLink, "end\n"}), "line 4: link is 'tcp', but must be there only once"},
            {kHead + "link radio latency_seconds 1\nend\n", "link is 'radio'"},
            {kHead + "link tcp bytes_per_second 1\nend\n", "must be latency_seconds"},
            {kHead + "link tcp latency_seconds nan bytes_per_second 1e9 combine_bytes_per_second 1e9\nend\n", "'nan'"},
@@ -88,8 +94,8 @@ TEST(MachineFile, WhatCannotBeRightIsRefusedByLineAndField) {
            {kHead + kLink + "times all_reduce 2 ring 99999999999999999999 1\nend\n", "bytes is '9999"},
            {kHead + kLink + "times all_reduce 2 ring 64 1 8 1\nend\n", "more than at the point before"},
            {kHead + kLink + "times all_reduce 2 ring 8 1e9\nend\n", "seconds is '1e9'"},
-           {kHead + kLink + good + good + "end\n", "there once for so many ranks"},
-           {kHead + kLink + "times all_to_all 2 bruck 8 1\n" + good + "end\n", "in order"},
+           {joined({kHead, kLink, good, good, "end\n"}), "there once for so many ranks"},
+           {joined({kHead, kLink, "times all_to_all 2 bruck 8 1\n", good, "end\n"}), "in order"},
            {kHead + std::string(kMachineFileBytesMax, '\n'), "more than"},
        }) {
     const auto file = parse_machine_file(text);

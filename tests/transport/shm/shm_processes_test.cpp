@@ -71,7 +71,7 @@ void echo(ShmTransport& transport) {
   for (;;) {
     if (!wait_until(transport, [&] { return in.ready() && out.room() > 0; })) return;
     const SlotHeader header = in.header();
-    std::memcpy(out.reserve(header.bytes), in.payload(), header.bytes);
+    std::memcpy(out.reserve(header.bytes), in.payload(header), header.bytes);
     out.commit({.digest = header.digest, .bytes = header.bytes});
     in.release();
   }
@@ -100,7 +100,7 @@ TEST(ShmProcesses, SendSleepAndReadEachOthersWindows) {
     }
     ASSERT_TRUE(wait_until(*transport, [&] { return in.ready(); })) << "message " << i;
     ASSERT_EQ(in.header().digest, i);
-    ASSERT_EQ(std::memcmp(in.payload(), &i, sizeof i), 0) << "message " << i;
+    ASSERT_EQ(std::memcmp(in.payload(in.header()), &i, sizeof i), 0) << "message " << i;
     in.release();
   }
 }

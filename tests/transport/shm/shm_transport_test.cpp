@@ -120,7 +120,7 @@ TEST_F(ShmAlone, ReadsTheRingThatAPeerAnnounced) {
   std::memcpy(out.reserve(5), "hello", 5);
   out.commit({.digest = 3, .bytes = 5});
   ASSERT_TRUE(until([&] { return in.ready(); }));
-  EXPECT_EQ(std::memcmp(in.payload(), "hello", 5), 0);
+  EXPECT_EQ(std::memcmp(in.payload(in.header()), "hello", 5), 0);
   in.release();
   EXPECT_EQ(out.released(), 1u);
 }
@@ -136,14 +136,15 @@ TEST_F(ShmAlone, BelievesNoHeaderInThePeersMemory) {
         SlotHeader{1, 1, kRawArena}, SlotHeader{1, 64, kRawArena - 63}, SlotHeader{1, 1, SlotHeader::kNoWindow - 1}}) {
     ring.publish(message++, header);
     ASSERT_TRUE(until([&] { return in.ready(); }));
-    EXPECT_EQ(in.payload(), nullptr) << header.bytes << " bytes at " << header.window_offset;
+    EXPECT_EQ(in.payload(in.header()), nullptr) << header.bytes << " bytes at " << header.window_offset;
     in.release();
   }
   ring.publish(message + kShape.slots, {1, 64, kRawArena - 64});  // a number that is not its turn
   EXPECT_FALSE(in.ready());
   ring.publish(message, {1, 64, kRawArena - 64});
   ASSERT_TRUE(in.ready());
-  EXPECT_EQ(in.payload(), raw_->arena().data() + kRawArena - 64);  // shared within the process, so the address is known
+  EXPECT_EQ(in.payload(in.header()),
+            raw_->arena().data() + kRawArena - 64);  // shared within the process, so the address is known
   expect_good_peer_undisturbed();
 }
 

@@ -1,0 +1,90 @@
+// Communicators of one rank keep out of each other's way: threads, numbers, what only the root says.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "comm/executor/communicator_state.h"
+#include "tests/comm/executor/rank_threads.h"
+
+namespace sluice::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+SplitOptions soon_given_up() {
+  SplitOptions options;
+  options.deadline = seconds(10);
+  return options;
+}
+
+Status send_one(Communicator& communicator, Rank to) {
+  const float value = 1;
+  return communicator.send(&value, 1, DataType::float32, to).wait();
+}
+Status receive_one(Communicator& communicator, Rank from) {
+  float value = 0;
+  return communicator.receive(&value, 1, DataType::float32, from).wait();
+}
+
+// The first message of the second communicator needs a new flow while another thread waits, and that wait ends only after it.
+TEST(Communicators, AWaitingThreadMakesWayForOneThatOpensAFlow) {
+  const std::string wrong = run_ranks({2, "shm", {}}, [&](Runtime& runtime) -> std::string {
+    Communicator world = runtime.world();
+    Communicator first = *world.split(0, 0, soon_given_up());
+    Communicator second = *world.split(0, 0, soon_given_up());
+    if (world.rank() == 1) {
+      if (const Status got = receive_one(second, 0); !got.ok()) return got.text();
+      return send_one(first, 0).text();
+    }
+    Status got;
+    std::thread waiter([&] { got = receive_one(first, 1); });
+    std::this_thread::sleep_for(milliseconds(50));
+    const Status sent = send_one(second, 1);
+    waiter.join();
+    return sent.text() + got.text();
+  });
+  EXPECT_EQ(wrong, "");
+}
+
+TEST(Communicators, AnyColorsOfAnySplitsGiveDifferentNumbers) {
+  const std::string wrong = run_ranks({2, "shm", {}}, [&](Runtime& runtime) -> std::string {
+    Communicator world = runtime.world();
+    const Communicator high = *world.split(1 << 16, 0);
+    const Communicator low = *world.split(0, 0);
+    return high.state()->identity().id != low.state()->identity().id ? "" : "they share their flows";
+  });
+  EXPECT_EQ(wrong, "");
+}
+
+TEST(Communicators, WhatWasShrunkIsNotShrunkAgain) {
+  const std::string wrong = run_ranks({2, "shm", {{Setting::log, "off"}}}, [&](Runtime& runtime) -> std::string {
+    Communicator part = *runtime.world().split(0, 0);
+    const auto once = part.shrink();
+    if (!once.ok()) return once.error().text;
+    const auto twice = part.shrink();
+    return !twice.ok() && twice.error().code == Code::invalid_argument ? "" : "shrunk twice";
+  });
+  EXPECT_EQ(wrong, "");
+}
+
+TEST(Communicators, OnlyTheRootsBlocksAreLookedAt) {
+  const std::string wrong = run_ranks({2, "shm", {}}, [&](Runtime& runtime) -> std::string {
+    Communicator world = runtime.world();
+    const std::array<float, 3> in{1, 2, 3};
+    std::array<float, 2> out{};
+    const bool root = world.rank() == 0;
+    // The root's counts are 1 and 2; the table of the other rank is nonsense, which it may be.
+    const std::array<std::size_t, 2> counts{root ? 1 : ~std::size_t{0}, 2};
+    const InOut buffers{root ? in.data() : nullptr, out.data(), root ? std::size_t{1} : std::size_t{2},
+                        DataType::float32};
+    if (const Status done = world.scatter_v(buffers, {counts, {}}, 0).wait(); !done.ok()) return done.text();
+    return out[0] == (root ? 1.0F : 2.0F) && out[1] == (root ? 0.0F : 3.0F) ? "" : "wrong values";
+  });
+  EXPECT_EQ(wrong, "");
+}
+
+}  // namespace
+}  // namespace sluice::test
