@@ -9,7 +9,7 @@ WINDOWS, ANY, PEER, ROOFLINE = 'windows', 'any', 'peer', 'roofline'
 @dataclasses.dataclass(frozen=True)
 class Configuration:
     """One way to run one library. In `command`, {directory}, {ranks}, {rank} and {bin} are filled in."""
-    library: str
+    maker: str  # of the library: its name
     name: str
     role: str  # WINDOWS and ANY are Sluice
     program: str  # in the folder of built programs; without it the library is missing
@@ -22,7 +22,7 @@ class Configuration:
 
     @property
     def label(self):
-        return f'{self.library} ({self.name})' if self.name else self.library
+        return f'{self.maker} ({self.name})' if self.name else self.maker
 
 
 def _sluice(role, memory):

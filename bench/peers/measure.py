@@ -124,7 +124,7 @@ def _chosen(field, outcomes):
         configuration, outcome = peer.configuration, outcomes[peer.configuration.label]
         if outcome.status != OK:
             continue
-        key = configuration.library if configuration.role == PEER else configuration.label
+        key = configuration.maker if configuration.role == PEER else configuration.label
         if key not in best or outcome.scouted < outcomes[best[key].configuration.label].scouted:
             best[key] = peer
     return list(best.values())

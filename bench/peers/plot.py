@@ -20,7 +20,7 @@ def bus_factor(op, ranks):
 
 
 def _line_name(configuration):
-    return {WINDOWS: 'Sluice windows', ANY: 'Sluice any pointer', ROOFLINE: 'Memory'}.get(configuration.role, configuration.library)
+    return {WINDOWS: 'Sluice windows', ANY: 'Sluice any pointer', ROOFLINE: 'Memory'}.get(configuration.role, configuration.maker)
 
 
 def _lines(group, configurations):

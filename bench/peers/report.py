@@ -46,8 +46,8 @@ def _verdict(ratio, limit):
 def compare(case, outcomes, configurations):
     """`configurations`: all that are wanted; a library of which none took part is named in the row."""
     row = Row(case)
-    took_part = {configuration.library for configuration in configurations if configuration.label in outcomes}
-    troubles = [f'{library}: missing' for library in dict.fromkeys(configuration.library for configuration in configurations)
+    took_part = {configuration.maker for configuration in configurations if configuration.label in outcomes}
+    troubles = [f'{library}: missing' for library in dict.fromkeys(configuration.maker for configuration in configurations)
                 if library not in took_part]
     for configuration in configurations:
         outcome = outcomes.get(configuration.label)
