@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace sluice::test {
@@ -32,6 +33,12 @@ inline ProgramResult run_shell(const std::string& line) {
 // `command` is found in the folder of the programs; `before` goes in front of it: VARIABLE=value settings.
 inline ProgramResult run_program(const std::string& command, const std::string& before = "") {
   return run_shell(before + " timeout 60 " SLUICE_PROGRAMS "/" + command);
+}
+
+inline nlohmann::json parsed(const std::string& text) {
+  nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
+  EXPECT_FALSE(value.is_discarded()) << text.substr(0, 400);
+  return value;
 }
 
 }  // namespace sluice::test

@@ -15,13 +15,8 @@ namespace sluice::tools {
 namespace {
 
 using nlohmann::json;
+using test::parsed;
 using test::run_program;
-
-json parsed(const std::string& text) {
-  json value = json::parse(text, nullptr, false);
-  EXPECT_FALSE(value.is_discarded()) << text.substr(0, 400);
-  return value;
-}
 
 TEST(SluiceTune, WhatItMeasuresIsFoundAgainAndUsed) {
   if (!probe_topology().ok()) GTEST_SKIP() << "built without hwloc";
