@@ -1,11 +1,10 @@
 // How a rank comes to life: configuration, joining, transports, engine. The other half of Runtime is runtime.cpp.
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 
 #include "base/log.h"
 #include "comm/bootstrap/environment.h"
+#include "comm/bootstrap/peer_info.h"
 #include "comm/communicator.h"
 #include "comm/executor/runtime_state.h"
 #include "comm/tune/tuned_link.h"
@@ -20,17 +19,6 @@ void apply_log_level(const Config& config) {
   constexpr std::array<std::string_view, 5> kWords{"off", "error", "warn", "info", "debug"};
   for (std::size_t i = 0; i < kWords.size(); ++i)
     if (config.text(Setting::log) == kWords[i]) set_log_level(static_cast<LogLevel>(i));
-}
-
-// More ranks on this host than cores that we may use?
-bool is_crowded(const Control& control) {
-  int here = 0;
-  for (Rank rank = 0; rank < control.ranks(); ++rank)
-    if (control.peer(rank).host_id == control.peer(control.rank()).host_id) ++here;
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return false;
-  return here > CPU_COUNT(&cores);
 }
 
 std::string describe(const Control& control, const Config& config) {

@@ -53,6 +53,7 @@ struct PeerInfo {
   std::uint32_t address = 0;  // IPv4, host order, chosen for reachability
   std::uint16_t port = 0;
   std::string unix_name;     // abstract Unix socket
+  std::uint64_t cores = 0;   // a digest of the cores that its joining thread may use
   std::uint64_t tuning = 0;  // digest of the measured times that it would choose by; 0: none
 };
 

@@ -44,6 +44,7 @@ void put(ByteWriter& out, const PeerInfo& peer) {
   out.number(peer.port);
   out.number(static_cast<std::uint8_t>(unix_name.size()));
   out.text(unix_name);
+  out.number(peer.cores);
   out.number(peer.tuning);
 }
 
@@ -58,6 +59,7 @@ bool get(ByteReader& in, PeerInfo& peer) {
   const std::size_t unix_bytes = in.number<std::uint8_t>();
   if (unix_bytes > kUnixNameMax) return false;
   peer.unix_name = in.text(unix_bytes);
+  peer.cores = in.number<std::uint64_t>();
   peer.tuning = in.number<std::uint64_t>();
   // A host name is shown to people: only what a name may hold.
   for (char& one : peer.host_name)

@@ -1,5 +1,6 @@
 #include "comm/bootstrap/peer_info.h"
 
+#include <sched.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,6 +44,21 @@ std::uint64_t random_number() {
          static_cast<std::uint64_t>(::getpid());
 }
 
+// Empty where the system does not tell.
+cpu_set_t cores_allowed() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
+  return cores;
+}
+
+std::uint64_t digest_of(const cpu_set_t& cores) {
+  std::uint64_t digest = 0;
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &cores)) digest = mix64(digest ^ core);
+  return digest;
+}
+
 }  // namespace
 
 PeerInfo this_process() {
@@ -55,9 +71,19 @@ PeerInfo this_process() {
   PeerInfo info;
   info.host_name = host_name();
   info.host_id = host_id(info.host_name);
+  info.cores = digest_of(cores_allowed());
   info.pid = static_cast<std::uint32_t>(::getpid());
   info.process_id = first.pid == ::getpid() ? first.id : mix64(first.id ^ static_cast<std::uint64_t>(::getpid()));
   return info;
+}
+
+bool is_crowded(const Control& control) {
+  const PeerInfo& self = control.peer(control.rank());
+  int here = 0;
+  for (Rank rank = 0; rank < control.ranks(); ++rank)
+    if (const PeerInfo& peer = control.peer(rank); peer.host_id == self.host_id && peer.cores == self.cores) ++here;
+  const cpu_set_t cores = cores_allowed();
+  return CPU_COUNT(&cores) != 0 && here > CPU_COUNT(&cores);
 }
 
 Endpoint endpoint_of(const PeerInfo& peer, std::uint64_t host_id) {

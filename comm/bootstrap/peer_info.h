@@ -14,6 +14,10 @@ PeerInfo this_process();
 // Where `peer` is reached from a host with this id: its Unix socket on the same host, else address and port.
 Endpoint endpoint_of(const PeerInfo& peer, std::uint64_t host_id);
 
+// Are the ranks of this host that share the calling thread's cores more than these cores? A rank that was bound to cores of
+// its own shares them with nobody.
+bool is_crowded(const Control& control);
+
 // Cuts text and payload to kNoticeTextMax and kNoticePayloadMax. A longer payload is our own mistake.
 void bound(Notice& notice);
 

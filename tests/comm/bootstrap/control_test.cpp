@@ -2,10 +2,12 @@
 #include "comm/bootstrap/control.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 
 #include "comm/bootstrap/notice_sink.h"
+#include "comm/bootstrap/peer_info.h"
 #include "tests/comm/bootstrap/job.h"
 
 namespace sluice::test {
@@ -30,6 +32,24 @@ TEST_P(ControlOfRanks, AllHoldTheSameTable) {
     }
   }
   job.leave_all();
+}
+
+// As a launcher that binds ranks leaves it: one core for this thread, which the others have too, or not.
+TEST(Control, IsCrowdedByRanksThatShareItsCores) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++core)
+    if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  Job bound = join_threads(2, [](JoinPlan& plan) { plan.self.cores = static_cast<std::uint64_t>(plan.rank); });
+  Job shared = join_threads(2);
+  EXPECT_FALSE(is_crowded(*bound.controls[0]));
+  EXPECT_TRUE(is_crowded(*shared.controls[0]));
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  bound.leave_all();
+  shared.leave_all();
 }
 
 TEST_P(ControlOfRanks, ANoticeReachesEveryOtherRankOnce) {

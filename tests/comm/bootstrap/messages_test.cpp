@@ -18,12 +18,14 @@ PeerInfo peer_of(int n) {
   peer.address = 0x0a000001;
   peer.port = 65535;
   peer.unix_name = "sluice-" + std::string(32, 'a');
+  peer.cores = 0x1234567800000000u + static_cast<unsigned>(n);
   peer.tuning = 0x5555aaaa00000000u + static_cast<unsigned>(n);
   return peer;
 }
 bool same(const PeerInfo& a, const PeerInfo& b) {
   return a.host_name == b.host_name && a.host_id == b.host_id && a.process_id == b.process_id && a.pid == b.pid &&
-         a.address == b.address && a.port == b.port && a.unix_name == b.unix_name && a.tuning == b.tuning;
+         a.address == b.address && a.port == b.port && a.unix_name == b.unix_name && a.cores == b.cores &&
+         a.tuning == b.tuning;
 }
 std::span<const std::byte> body(const Bytes& frame) { return std::span(frame).subspan(kFrameHeaderBytes); }
 FrameHeader header(const Bytes& frame) { return *decode_header(std::span(frame).first<kFrameHeaderBytes>()); }
