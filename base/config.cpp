@@ -42,6 +42,9 @@ constexpr std::array<SettingRow, kSettings> kRows{{
      "ports that may be listened on, FIRST-LAST; empty: any free one"},
     {Setting::spin, "spin", "SLUICE_SPIN", "50us", "how long a waiter spins before it yields and sleeps"},
     {Setting::loop_seed, "loop_seed", "SLUICE_LOOP_SEED", "1", "seed of the loop transport's delays and reordering"},
+    {Setting::stream_bytes, "stream_bytes", "SLUICE_STREAM_BYTES", "0",
+     "buffers of all ranks of the host together from which results are stored past the caches; 0: the last-level "
+     "cache"},
     {Setting::tuning, "tuning", "SLUICE_TUNING", "auto",
      "measured times: auto: those that sluice tune wrote for this machine; off: none; else a file"},
 }};
@@ -50,6 +53,7 @@ Kind kind_of(Setting setting) {
   switch (setting) {
     case Setting::slice_bytes:
     case Setting::slot_bytes:
+    case Setting::stream_bytes:
     case Setting::arena_bytes: return Kind::bytes;
     case Setting::slices_in_flight:
     case Setting::slots:
@@ -71,6 +75,7 @@ constexpr std::int64_t kYear = std::int64_t{525'600} * 60'000'000'000;  // nanos
 std::optional<Range> range_of(Setting setting) {
   switch (setting) {
     case Setting::slice_bytes: return Range{0, 1 << 30};
+    case Setting::stream_bytes: return Range{0, std::int64_t{1} << 50};
     case Setting::slot_bytes: return Range{1024, 1 << 28};
     case Setting::arena_bytes: return Range{1 << 20, std::int64_t{1} << 44};
     case Setting::slices_in_flight: return Range{1, 1024};

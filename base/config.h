@@ -33,9 +33,10 @@ enum class Setting : std::uint8_t {
   port_range,     // empty: any; FIRST-LAST
   spin,           // how long a waiter spins before it sleeps
   loop_seed,      // seed of the loop transport
+  stream_bytes,   // footprint from which results are stored past the caches, 0: that of the last-level cache
   tuning,         // auto: what `sluice tune` wrote for this machine; off; or a file
 };
-inline constexpr std::size_t kSettings = 16;
+inline constexpr std::size_t kSettings = 17;
 
 enum class Origin : std::uint8_t { default_value, environment, file };
 std::string_view name(Origin origin);

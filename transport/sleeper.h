@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "transport/slot_ring.h"
+#include "transport/bell.h"
 
 namespace sluice {
 
@@ -19,7 +19,7 @@ class Sleeper {
   void prepare() {
     prepared_ = true;
     bell_.door->sleeping.store(1, std::memory_order_relaxed);
-    sleep_fence();                                                 // pairs with ring_bell's
+    sleep_barrier(bell_);
     if (woken_.load(std::memory_order_relaxed)) ring_bell(bell_);  // so that it is seen through wait_fd() too
   }
   void cancel() {

@@ -1,7 +1,5 @@
 #include "transport/slot_ring.h"
 
-#include <unistd.h>
-
 #include <string>
 
 namespace sluice {
@@ -30,12 +28,5 @@ Ring::Ring(std::byte* memory, RingShape shape)
       lines_(reinterpret_cast<SlotLine*>(memory + sizeof(RingControl))),
       data_(memory + sizeof(RingControl) + lines_bytes(shape)),
       shape_(shape) {}
-
-void ring_bell_slow(const Bell& bell) {
-  if (bell.door->sleeping.exchange(0, std::memory_order_relaxed) == 0) return;  // another waker was first
-  const std::uint64_t one = 1;
-  // Fails only when the counter is full, and then the sleeper is awake.
-  [[maybe_unused]] const ssize_t written = ::write(bell.event_fd, &one, sizeof one);
-}
 
 }  // namespace sluice

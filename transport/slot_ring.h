@@ -17,20 +17,21 @@
 #include <cstring>
 
 #include "base/result.h"
+#include "transport/bell.h"
 
 namespace sluice {
-
-inline constexpr std::size_t kCacheLine = 64;
 
 // Lies in the ring in this form, and crosses the wire so (little endian).
 struct SlotHeader {
   std::uint32_t digest = 0;  // of the operation (its fingerprint's hash)
   std::uint32_t bytes = 0;   // payload bytes in the slot, or bytes at the described place
-  std::uint64_t window_offset =
-      kNoWindow;  // kNoWindow: the payload is in the slot; else where in the sender's arena it lies
+  // kNoWindow: the payload is in the slot; kNoPayload: there is none; else where in the sender's arena it lies
+  std::uint64_t window_offset = kNoWindow;
 
   static constexpr std::uint64_t kNoWindow = ~std::uint64_t{0};
-  bool described() const { return window_offset != kNoWindow; }
+  static constexpr std::uint64_t kNoPayload = kNoWindow - 1;
+  bool described() const { return window_offset != kNoWindow; }  // nothing is in the slot
+  bool names_memory() const { return window_offset < kNoPayload; }
 };
 static_assert(sizeof(SlotHeader) == 16);
 
@@ -62,37 +63,6 @@ inline constexpr std::uint32_t kSlotBytesMax = 1 << 28;
 // invalid_argument, naming the number and what is allowed.
 Status check_shape(RingShape shape);
 std::size_t ring_bytes(RingShape shape);  // of a shape that passed check_shape
-
-// Tells whether a rank sleeps. Lies in memory shared with the ranks that wake it.
-struct Doorbell {
-  alignas(kCacheLine)
-      std::atomic<std::uint32_t> sleeping;  // 1 from before the sleeper's last look at its flows until it is woken
-};
-
-// How to wake a rank: where it says that it sleeps, and the eventfd that it sleeps on (of this process; the flow's
-// transport owns it). An eventfd rather than a futex, for a rank may sleep on several transports and on sockets at
-// once.
-struct Bell {
-  Doorbell* door = nullptr;  // nullptr: nobody to wake, the transport moves the flow itself
-  int event_fd = -1;
-};
-void ring_bell_slow(const Bell& bell);  // one write() for the first who finds the sleeper
-
-#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored \
-    "-Wtsan"  // the sanitizer does not model the fence; it only decides who wakes, data goes by numbers and head
-#endif
-inline void sleep_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-
-inline void ring_bell(const Bell& bell) {
-  if (bell.door == nullptr) return;
-  sleep_fence();  // pairs with the sleeper's: either it sees our message, or we see it sleeping
-  if (bell.door->sleeping.load(std::memory_order_relaxed) != 0) ring_bell_slow(bell);
-}
 
 // A view of a ring; the memory belongs to the transport. Copying copies the view.
 class Ring {
@@ -194,8 +164,11 @@ class InFlow {
   // The payload of the message with this header, in place: in the slot, or in the sender's window. nullptr: it can't lie there
   // (more than a slot holds, or outside the sender's arena), which only a broken or hostile peer says.
   const std::byte* payload(const SlotHeader& head, std::uint64_t ahead = 0) const {
-    if (!head.described())
-      return head.bytes <= ring_.shape().slot_bytes ? ring_.place(released_ + ahead, head.bytes) : nullptr;
+    if (head.described()) return window(head);
+    return head.bytes <= ring_.shape().slot_bytes ? ring_.place(released_ + ahead, head.bytes) : nullptr;
+  }
+  // The memory of the sender that a header names, to read what it describes or to write where it offers. nullptr: as above.
+  std::byte* window(const SlotHeader& head) const {
     if (head.window_offset > window_bytes_ || head.bytes > window_bytes_ - head.window_offset) return nullptr;
     return window_base_ + head.window_offset;
   }
@@ -207,7 +180,7 @@ class InFlow {
   std::uint64_t released() const { return released_; }
 
   // For the transport that owns it.
-  void bind(Ring ring, Bell peer_bell, const std::byte* window_base, std::size_t window_bytes) {
+  void bind(Ring ring, Bell peer_bell, std::byte* window_base, std::size_t window_bytes) {
     ring_ = ring;
     peer_bell_ = peer_bell;
     window_base_ = window_base;
@@ -219,7 +192,7 @@ class InFlow {
   Ring ring_;
   std::uint64_t released_ = 0;
   Bell peer_bell_;
-  const std::byte* window_base_ = nullptr;
+  std::byte* window_base_ = nullptr;
   std::size_t window_bytes_ = 0;
 };
 

@@ -18,6 +18,13 @@ void sum(ScheduleBuilder& builder, const std::vector<Place>& from, Place to) {
   builder.combine(from, {&to, 1}, Tree::canonical);
 }
 
+// The same chunk of every rank's output, `first`'s first: it is the one who writes.
+std::vector<Place> outputs(int ranks, int chunk, Rank first) {
+  std::vector<Place> places;
+  for (int distance = 0; distance < ranks; ++distance) places.push_back(output((first + distance) % ranks, chunk));
+  return places;
+}
+
 // Bytes read by a sum of all ranks' values.
 double read_by_sum(int ranks, double bytes) { return ranks == 1 ? 0 : ranks * bytes; }
 
@@ -41,12 +48,8 @@ Result<Schedule> two_shot_all_reduce(const AlgorithmRequest& request) {
   SLUICE_TRY(check_request(request, Collective::all_reduce, true));
   const int ranks = request.ranks;
   ScheduleBuilder builder("two_shot_all_reduce", {Collective::all_reduce, ranks, /*chunks=*/ranks, 0, 0}, request.only);
-  for (Rank rank = 0; rank < ranks; ++rank) sum(builder, inputs(ranks, rank), output(rank, rank));
-  for (int distance = 1; distance < ranks; ++distance)
-    for (Rank rank = 0; rank < ranks; ++rank) {
-      const Rank from = (rank + distance) % ranks;
-      builder.copy(output(from, from), output(rank, from));
-    }
+  for (Rank rank = 0; rank < ranks; ++rank)
+    builder.combine(inputs(ranks, rank), outputs(ranks, rank, rank), Tree::canonical);
   return std::move(builder).build();
 }
 

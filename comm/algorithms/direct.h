@@ -15,7 +15,8 @@ namespace sluice {
 Result<Schedule> one_shot_all_reduce(const AlgorithmRequest& request);
 AlgorithmCost one_shot_all_reduce_cost(int ranks, double bytes);
 
-// P chunks: rank r sums chunk r of all inputs, then every rank reads the sums: 2 levels, 2(P-1)/P S bytes from each rank.
+// P chunks: rank r sums chunk r of all inputs and gives every rank the sum, straight to where it is wanted if that lies in a window:
+// 1 level, 2(P-1)/P S bytes from each rank.
 Result<Schedule> two_shot_all_reduce(const AlgorithmRequest& request);
 AlgorithmCost two_shot_all_reduce_cost(int ranks, double bytes);
 

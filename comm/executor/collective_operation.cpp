@@ -20,8 +20,17 @@ Layout CollectiveOperation::keep_blocks(const ScheduleShape& shape, const Call& 
                         call.count);
 }
 
-void CollectiveOperation::bind(RunBinding& binding) {
-  if (const std::size_t bytes = scratch_bytes(binding); bytes > scratch_.size()) scratch_.resize(bytes);
+std::shared_ptr<const BoundCode> CollectiveOperation::make_code(const Program& program, const Layout& layout,
+                                                                const CodeSettings& settings) {
+  if (uneven_code_ == nullptr) uneven_code_ = std::make_shared<BoundCode>();
+  uneven_code_->bind(program, layout, settings);
+  return uneven_code_;
+}
+
+void CollectiveOperation::bind(const std::shared_ptr<const BoundCode>& code, RunBinding& binding) {
+  if (code_ != code) code_ = code;
+  if (const std::size_t bytes = code_->scratch_bytes(); bytes > scratch_.size()) scratch_.resize(bytes);
+  binding.code = code_.get();
   binding.scratch = scratch_.data();
   run_.bind(binding);
 }

@@ -21,7 +21,10 @@ class CollectiveOperation final : public Operation {
   // The layout of a v-form, whose tables live as long as the operation.
   // The table of a side that this rank doesn't have was not checked, and is not used.
   Layout keep_blocks(const ScheduleShape& shape, const Call& call, const CallExtent& extent);
-  void bind(RunBinding& binding);  // sets its scratch
+  // The code of a call with that layout.
+  std::shared_ptr<const BoundCode> make_code(const Program& program, const Layout& layout,
+                                             const CodeSettings& settings);
+  void bind(const std::shared_ptr<const BoundCode>& code, RunBinding& binding);  // sets its code and scratch
 
   Advance advance(int steps) override { return run_.advance(steps); }
   bool ripe() override { return run_.ripe(); }
@@ -33,6 +36,8 @@ class CollectiveOperation final : public Operation {
 
  private:
   std::shared_ptr<OperationPool> pool_;
+  std::shared_ptr<const BoundCode> code_;   // mostly the one of the use before: then no count goes up or down
+  std::shared_ptr<BoundCode> uneven_code_;  // used by this operation alone
   ProgramRun run_;
   std::vector<std::size_t> in_counts_, in_offsets_, out_counts_, out_offsets_;
   std::vector<std::byte> scratch_;  // keeps its capacity from use to use

@@ -224,6 +224,7 @@ void CommunicatorState::break_with(const Status& why, bool tell) {
   log(LogLevel::error, runtime_->world_rank(), std::string(sluice::name(why.code())) + ": " + why.text());
   if (tell)
     runtime_->control().flood({NoticeKind::abort, identity_.id, runtime_->world_rank(), why.code(), why.text(), {}});
+  runtime_->note_broken();
   runtime_->engine().wake();
 }
 

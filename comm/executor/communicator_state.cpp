@@ -8,10 +8,13 @@
 #include "comm/executor/call.h"
 #include "comm/executor/runtime_state.h"
 #include "comm/lower/program.h"
+#include "device/cpu/cache_size.h"
 
 namespace sluice::detail {
 CommunicatorState::CommunicatorState(std::shared_ptr<RuntimeState> runtime, Identity identity)
-    : runtime_(std::move(runtime)), identity_(std::move(identity)), lane_count_(runtime_->lane_count(identity_.lane)) {}
+    : runtime_(std::move(runtime)), identity_(std::move(identity)), lane_count_(runtime_->lane_count(identity_.lane)) {
+  stream_from_ = stream_from();
+}
 
 CommunicatorState::~CommunicatorState() {
   runtime_->unlist(identity_.id, *this);
@@ -43,6 +46,17 @@ Status CommunicatorState::check_callable() const {
 
 Nanoseconds CommunicatorState::deadline_of(const CallOptions& options) const {
   return options.deadline.value_or(identity_.deadline);
+}
+
+// From here on, what all ranks of this host read and write does not fit their cache.
+std::size_t CommunicatorState::stream_from() const {
+  const Control& control = runtime_->control();
+  const std::uint64_t host = control.peer(control.rank()).host_id;
+  const auto here = std::count_if(identity_.members.begin(), identity_.members.end(),
+                                  [&](Rank member) { return control.peer(member).host_id == host; });
+  const std::size_t wanted = runtime_->config().bytes(Setting::stream_bytes);
+  return (wanted != 0 ? wanted : last_level_cache_bytes()) /
+         static_cast<std::size_t>(std::max<std::ptrdiff_t>(here, 1));
 }
 
 RingShape CommunicatorState::ring_shape() const {
@@ -85,9 +99,8 @@ Result<CollectiveOperation*> CommunicatorState::prepare(const Call& call, const 
   }
   SLUICE_TRY_ASSIGN(const bool in_place, check_in_place(call, extent, rank(), ranks()));
   BoundProgram*& bound = plan->programs[in_place ? 1 : 0];
-  if (bound == nullptr) {
-    SLUICE_TRY_ASSIGN(bound, program({call.collective, call.root, plan->order, in_place, plan->algorithm}));
-  }
+  if (bound == nullptr || (!call.uneven && plan->codes[in_place ? 1 : 0] == nullptr))
+    SLUICE_TRY(complete(*plan, call, in_place));
 
   Fingerprint print = plan->print;
   std::uint64_t hash = plan->print_hash;
@@ -99,15 +112,20 @@ Result<CollectiveOperation*> CommunicatorState::prepare(const Call& call, const 
 
   CollectiveOperation* operation = pool_->take(*this);
   operation->prepare(print, deadline_of(options), runtime_->clock().ticks());
-  RunBinding binding = plan->binding;
-  if (call.uneven) binding.layout = operation->keep_blocks(bound->program.shape, call, extent);
-  binding.program = &bound->program;
+  RunBinding binding;
+  // In place a line is in the cache by the time it is written.
+  binding.stream = !in_place && extent.in_bytes + extent.out_bytes >= stream_from_;
   binding.in = static_cast<const std::byte*>(call.in);
   binding.out = static_cast<std::byte*>(call.out);
   binding.digest = digest(hash, print.sequence);
   binding.out_flows = bound->out_flows;
   binding.in_flows = bound->in_flows;
-  operation->bind(binding);
+  if (call.uneven) {
+    const Layout layout = operation->keep_blocks(bound->program.shape, call, extent);
+    operation->bind(operation->make_code(bound->program, layout, plan->settings), binding);
+  } else {
+    operation->bind(plan->codes[in_place ? 1 : 0], binding);
+  }
   remember(print);
   return operation;
 }

@@ -100,7 +100,10 @@ class CommunicatorState {
   };
   Result<const Algorithm*> choose(const Call& call, Order order, const std::string& forced);
   Result<BoundProgram*> program(const ProgramKey& key);
+  std::vector<bool> window_peers() const;
+  std::size_t stream_from() const;
   Result<Plan*> plan_of(const Call& call, const CallOptions& options);
+  Status complete(Plan& plan, const Call& call, bool in_place);
   Result<Plan*> make_plan(const Call& call, const CallOptions& options, const PlanKey& key);
   Result<OutFlow*> out_flow(Rank peer, std::uint8_t channel);
   Result<InFlow*> in_flow(Rank peer, std::uint8_t channel);
@@ -134,6 +137,7 @@ class CommunicatorState {
   bool closed_ = false;
   bool shrunk_ = false;
   std::uint8_t barrier_byte_ = 0;
+  std::size_t stream_from_ = 0;  // bytes of one rank's buffers
   std::map<ProgramKey, std::unique_ptr<BoundProgram>> programs_;
   PlanCache plans_;
   std::shared_ptr<OperationPool> pool_ = std::make_shared<OperationPool>();

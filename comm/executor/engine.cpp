@@ -17,13 +17,13 @@ constexpr int kTurnsPerPass = 16;  // turns between two looks at the transports
 constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(1);
 constexpr Nanoseconds kSleepMax = std::chrono::milliseconds(20);
 constexpr Nanoseconds kServeTick = std::chrono::milliseconds(1);
-constexpr Nanoseconds kDrowsyTick = std::chrono::milliseconds(10);
+constexpr Nanoseconds kDrowsyTick = std::chrono::milliseconds(20);
 constexpr int kTicksBeforeDrowsy = 100;
 constexpr int kOthersTicksMax = 4;
 constexpr Nanoseconds kSpinBeforeYield = std::chrono::microseconds(5);
 constexpr Nanoseconds kLongYield = std::chrono::microseconds(200);
 constexpr int kSleepsAfterLongYield = 100;
-constexpr Nanoseconds kSwitch = std::chrono::nanoseconds(1200);  // more than a yield to nobody takes
+constexpr Nanoseconds kSwitch = std::chrono::nanoseconds(1500);  // more than a yield to nobody mostly takes
 constexpr int kYieldsAfterSwitch = 50;
 constexpr int kRoundsPerClock = 256;
 constexpr int kSpins = 128;
@@ -108,6 +108,7 @@ bool Engine::run_alone(Operation& operation) {
 
 void Engine::wait(Operation& operation) {
   if (driver_) return driver_(operation);
+  waits_.fetch_add(1, std::memory_order_relaxed);
   const auto done = [&operation] { return operation.finished(); };
   const auto wanted = [this] { return wanted_.load(std::memory_order_relaxed) > 0; };
   for (int round = 0; !done(); ++round) {
@@ -267,7 +268,8 @@ bool Engine::may_yield(Nanoseconds idle_for) {
   return false;
 }
 
-// A peer may want this very core, even if there are enough for all: then the next waits yield at once. A yield gives the core to
+// A peer may want this very core, even if there are enough for all: two yields in a row show it, for one may have met an interrupt.
+// Then the next waits yield at once. A yield gives the core to
 // whoever wants it, be it for a whole slice of time, while a sleeper is put back when it is woken: the next waits sleep at once when a
 // yield was long, for then others compute here than the ranks that are waited for.
 void Engine::yield() {
@@ -275,7 +277,9 @@ void Engine::yield() {
   sched_yield();
   const Nanoseconds away = clock_.now() - before;
   if (away > kLongYield) sleeps_due_ = kSleepsAfterLongYield;
-  yields_due_ = away > kSwitch ? kYieldsAfterSwitch : std::max(0, yields_due_ - 1);
+  const bool switched = away > kSwitch;
+  yields_due_ = switched && switched_ ? kYieldsAfterSwitch : std::max(0, yields_due_ - 1);
+  switched_ = switched;
 }
 
 void Engine::sleep(Nanoseconds at_most) {
@@ -311,25 +315,28 @@ Engine::Served Engine::serve_once() {
 }
 
 // How long the engine's thread may sleep. While callers drive it is hardly needed; what they leave undone is found some ticks later,
-// once. Where nothing was to do for long it asks to be woken by the next post.
-Nanoseconds Engine::pause_after(Served served, int& quiet, int& others) {
-  quiet = served == Served::quiet ? quiet + 1 : 0;
-  others = served == Served::others ? std::min(others + 1, kOthersTicksMax) : 0;
-  drowsy_.store(quiet > kTicksBeforeDrowsy, std::memory_order_relaxed);
-  if (quiet > kTicksBeforeDrowsy) return kDrowsyTick;
-  return others > 0 ? kServeTick * others : kServeTick;
+// once. Where nothing was to do for long, or one caller waits long, it asks to be woken by the next post.
+Nanoseconds Engine::pause_after(Served served, Lull& lull) {
+  const std::uint32_t wait = waits_.load(std::memory_order_relaxed);
+  lull.quiet = served == Served::quiet ? lull.quiet + 1 : 0;
+  lull.others = served == Served::others ? std::min(lull.others + 1, kOthersTicksMax) : 0;
+  lull.same_wait = served == Served::others && wait == lull.wait ? lull.same_wait + 1 : 0;
+  lull.wait = wait;
+  const bool drowsy = lull.quiet > kTicksBeforeDrowsy || lull.same_wait > kOthersTicksMax;
+  drowsy_.store(drowsy, std::memory_order_relaxed);
+  if (drowsy) return kDrowsyTick;
+  return lull.others > 0 ? kServeTick * lull.others : kServeTick;
 }
 
 // The engine's thread: drives what nobody waits for, and makes way for whoever does.
 void Engine::serve() {
-  int quiet = 0;
-  int others = 0;
+  Lull lull;
   std::unique_lock lock(mutex_);
   while (!stop_) {
     lock.unlock();
     const Served served = serve_once();
     lock.lock();
-    const Nanoseconds pause = pause_after(served, quiet, others);
+    const Nanoseconds pause = pause_after(served, lull);
     if (served != Served::busy && !stop_) serve_.wait_for(lock, pause);
     drowsy_.store(false, std::memory_order_relaxed);
   }

@@ -77,16 +77,24 @@ class Engine {
   void sleep(Nanoseconds at_most);
   void wait_for_owner(Operation& operation, int round);
   enum class Served : std::uint8_t { busy, quiet, others };  // others: somebody else drives
-  Nanoseconds pause_after(Served served, int& quiet, int& others);
+  // Ticks of the engine's thread on end in which nothing was to do, others drove, the same wait of theirs went on.
+  struct Lull {
+    int quiet = 0;
+    int others = 0;
+    int same_wait = 0;
+    std::uint32_t wait = 0;
+  };
+  Nanoseconds pause_after(Served served, Lull& lull);
   void serve();
   Served serve_once();
 
   const Clock& clock_;
   std::vector<Transport*> transports_;
   Options options_;
-  int spins_ = 0;       // quick looks between two passes
-  int sleeps_due_ = 0;  // waits that sleep at once, for a yield took long
-  int yields_due_ = 0;  // waits that yield at once, for a yield showed that others want this core
+  int spins_ = 0;          // quick looks between two passes
+  int sleeps_due_ = 0;     // waits that sleep at once, for a yield took long
+  int yields_due_ = 0;     // waits that yield at once, for yields showed that others want this core
+  bool switched_ = false;  // the last yield did
   std::function<void(Operation&)> driver_;
   std::function<void()> housekeeping_;
 
@@ -98,7 +106,8 @@ class Engine {
   std::size_t active_count_ = 0;
   Nanoseconds last_watch_{0};
 
-  std::atomic<int> unfinished_{0};  // a hint for the engine's thread; orders nothing
+  std::atomic<std::uint32_t> waits_{0};  // calls of wait(): a hint
+  std::atomic<int> unfinished_{0};       // a hint for the engine's thread; orders nothing
   std::mutex mutex_;
   std::condition_variable serve_;
   std::atomic<bool> drowsy_{false};  // a hint: the engine's thread sleeps for long

@@ -41,9 +41,10 @@ struct Plan {
   CallExtent extent;
   const Algorithm* algorithm = nullptr;
   Order order = Order::fast;
-  std::array<BoundProgram*, 2> programs{};  // [in place], made when first needed
-  RunBinding binding;                       // but for program, flows, buffers and digest
-  Fingerprint print;                        // but for the number
+  std::array<BoundProgram*, 2> programs{};                // [in place], made when first needed
+  std::array<std::shared_ptr<const BoundCode>, 2> codes;  // of them, but of v-forms, whose layout comes with the call
+  CodeSettings settings;
+  Fingerprint print;  // but for the number
   std::uint64_t print_hash = 0;
 };
 

@@ -43,13 +43,23 @@ Result<const Algorithm*> CommunicatorState::choose(const Call& call, Order order
   return algorithm;
 }
 
+// Who reads our windows, and lets us write to its own: a matter of the link, which both ends see alike.
+std::vector<bool> CommunicatorState::window_peers() const {
+  std::vector<bool> windows;
+  for (const Rank member : identity_.members) {
+    const auto transport = runtime_->transport_to(member);
+    windows.push_back(transport.ok() && (*transport)->capabilities(member).windows);
+  }
+  return windows;
+}
+
 Result<BoundProgram*> CommunicatorState::program(const ProgramKey& key) {
   std::unique_ptr<BoundProgram>& cached = programs_[key];
   if (cached != nullptr) return cached.get();
   SLUICE_TRY_ASSIGN(const Schedule schedule,
                     key.algorithm->build({key.collective, ranks(), std::max(key.root, 0), key.order, rank()}));
   auto bound = std::make_unique<BoundProgram>();
-  SLUICE_TRY_ASSIGN(bound->program, lower(schedule, rank(), key.in_place));
+  SLUICE_TRY_ASSIGN(bound->program, lower(schedule, rank(), {key.in_place, window_peers()}));
   if (const auto slots = runtime_->config().number(Setting::slots); bound->program.credits > slots)
     return Error{Code::unsupported, "algorithm '" + std::string(key.algorithm->name) + "' on " +
                                         std::to_string(ranks()) + " ranks needs " +
@@ -81,6 +91,18 @@ std::size_t CommunicatorState::slice_bytes(const Call& call, int chunks) const {
   const auto window = static_cast<std::size_t>(config.number(Setting::slices_in_flight));
   const std::size_t share = (chunk / window + kCacheLine - 1) / kCacheLine * kCacheLine;
   return std::min(std::max(share, kSliceBytesMin), slot);
+}
+
+// The program for memory that is one or two, and its code if the layout is the plan's.
+Status CommunicatorState::complete(Plan& plan, const Call& call, bool in_place) {
+  const std::size_t which = in_place ? 1 : 0;
+  SLUICE_TRY_ASSIGN(plan.programs[which], program({call.collective, call.root, plan.order, in_place, plan.algorithm}));
+  if (call.uneven) return {};
+  const Program& program = plan.programs[which]->program;
+  auto code = std::make_shared<BoundCode>();
+  code->bind(program, Layout::even(program.shape, call.count, element_bytes(call.type)), plan.settings);
+  plan.codes[which] = std::move(code);
+  return {};
 }
 
 Result<Plan*> CommunicatorState::plan_of(const Call& call, const CallOptions& options) {
@@ -121,17 +143,16 @@ Result<Plan*> CommunicatorState::make_plan(const Call& call, const CallOptions& 
   }
   plan->print_hash = hash_but_number(print);
 
-  RunBinding& binding = plan->binding;
-  if (!call.uneven) binding.layout = Layout::even(shape, call.count, element_bytes(call.type));
-  binding.rule.type = call.type;
-  binding.rule.reduction = call.reduction;
-  binding.rule.ranks = ranks();
-  binding.rule.canonical_nan = plan->order == Order::canonical;
-  binding.wide_scratch = plan->order == Order::canonical;
+  CodeSettings& settings = plan->settings;
+  settings.rule.type = call.type;
+  settings.rule.reduction = call.reduction;
+  settings.rule.ranks = ranks();
+  settings.rule.canonical_nan = plan->order == Order::canonical;
+  settings.wide_scratch = plan->order == Order::canonical;
   const std::size_t value =
-      binding.wide_scratch && shape.scratch_chunks > 0 ? accumulator_bytes(call.type) : element_bytes(call.type);
-  binding.slice_elements = std::max<std::size_t>(1, bytes / value);
-  binding.window = static_cast<int>(runtime_->config().number(Setting::slices_in_flight));
+      settings.wide_scratch && shape.scratch_chunks > 0 ? accumulator_bytes(call.type) : element_bytes(call.type);
+  settings.slice_elements = std::max<std::size_t>(1, bytes / value);
+  settings.window = static_cast<int>(runtime_->config().number(Setting::slices_in_flight));
   return plans_.put(std::move(plan));
 }
 

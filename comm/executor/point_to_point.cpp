@@ -9,6 +9,7 @@ namespace sluice::detail {
 namespace {
 
 constexpr std::size_t kDescribeBytesMin = 4096;
+constexpr std::size_t kCopiedBytesMax = 32 << 10;  // in a slot: all slots together stay in a second-level cache
 
 }  // namespace
 
@@ -44,10 +45,13 @@ void SendOperation::send_first() {
 }
 
 void SendOperation::send_next() {
-  const std::size_t bytes = std::min<std::size_t>(bytes_ - moved_, flow_->ring().shape().slot_bytes);
+  std::size_t bytes = std::min<std::size_t>(bytes_ - moved_, flow_->ring().shape().slot_bytes);
   std::uint64_t offset = SlotHeader::kNoWindow;
   if (bytes >= kDescribeBytesMin) offset = flow_->window_offset(data_ + moved_, bytes);
-  if (offset == SlotHeader::kNoWindow) std::memcpy(flow_->reserve(bytes), data_ + moved_, bytes);
+  if (offset == SlotHeader::kNoWindow) {
+    bytes = std::min(bytes, kCopiedBytesMax);
+    std::memcpy(flow_->reserve(bytes), data_ + moved_, bytes);
+  }
   flow_->commit({digest_, static_cast<std::uint32_t>(bytes), offset});
   if (offset != SlotHeader::kNoWindow) described_until_ = flow_->committed();
   moved_ += bytes;

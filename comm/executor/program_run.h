@@ -11,28 +11,21 @@
 #include <string>
 #include <vector>
 
-#include "comm/executor/layout.h"
-#include "comm/lower/program.h"
+#include "comm/executor/code.h"
 #include "transport/slot_ring.h"
 
 namespace sluice {
 
 struct RunBinding {
-  const Program* program = nullptr;  // outlives the run
-  Layout layout;
+  const BoundCode* code = nullptr;  // it and its program outlive the run
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
-  std::byte* scratch = nullptr;  // scratch_bytes() of it
-  CombineRule rule;              // type, reduction, ranks, canonical_nan; tree and final come from the program
-  bool wide_scratch = false;     // scratch holds accumulators (Order::canonical)
-  std::size_t slice_elements = 1;
-  int window = 1;
+  std::byte* scratch = nullptr;  // BoundCode::scratch_bytes()
+  bool stream = false;           // what is written last is stored past the caches
   std::uint32_t digest = 0;
   std::span<OutFlow* const> out_flows;  // as Program::out_peers
   std::span<InFlow* const> in_flows;    // as Program::in_peers
 };
-
-std::size_t scratch_bytes(const RunBinding& binding);
 
 enum class Advance : std::uint8_t { moved, blocked, done, failed };
 
@@ -61,7 +54,7 @@ class ProgramRun {
  private:
   enum class Find : std::uint8_t { found, finished };
   Find next_step();
-  bool enter(const ProgramStep& step);
+  bool enter(const CodeStep& step);
   Advance run_actions();
   Advance run_closing();
   bool wait_satisfied(const Action& action);
@@ -69,18 +62,18 @@ class ProgramRun {
     blocked_on_ = &action;
     return Advance::blocked;
   }
-  bool combine_now(const CombineAction& action);
-  bool take_source(const Operand& operand, CombineSource& source);
-  CombineTarget place_target(const Operand& operand);
-  bool describe(const CombineAction& action);
-  std::byte* local(const Operand& operand, Form& form) const;
-  Form form_of(Buffer buffer) const;
-  std::size_t bytes_in(Form form) const;
+  bool combine_now(const CodeCombine& combine);
+  bool take_source(const CodeOperand& operand, CombineSource& source);
+  bool check_header(const SlotHeader& header, std::size_t bytes, Rank peer);
+  bool place_target(const CodeOperand& operand, CombineTarget& target);
+  bool place_message(const CodeOperand& operand, CombineTarget& target);
+  bool describe(const CodeOperand& from, const CodeOperand& to);
+  void offer(const Action& action);
+  std::uint64_t window_offset(const CodeOperand& place, std::uint16_t out_flow) const;
+  std::byte* local(const CodeOperand& operand) const;
+  std::size_t bytes_in(Form form) const { return count_ * b_.code->value_bytes(form); }
 
   RunBinding b_;
-  std::size_t element_bytes_ = 1;
-  std::size_t accumulator_bytes_ = 1;
-  std::size_t slices_ = 1;
   // The cursor: group of slices, tick, slice in the group, step, action; `count_` values of the slice from `begin_`.
   std::size_t group_ = 0;
   int tick_ = 0;

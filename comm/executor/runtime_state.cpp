@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kPlainAlignment = 4096;
 constexpr Nanoseconds kDrainMax = std::chrono::minutes(1);
+constexpr Nanoseconds kLateWrites = std::chrono::seconds(5);  // more than a living peer needs to hear of an error
 constexpr Nanoseconds kLingerMax = std::chrono::seconds(2);
 
 }  // namespace
@@ -129,6 +130,18 @@ void RuntimeState::drain(bool all) {
     return true;
   };
   std::erase_if(draining_, over);
+  free_late_windows(now);
+}
+
+bool RuntimeState::may_be_written(Nanoseconds now) const {
+  const std::int64_t broken = broken_at_.load(std::memory_order_relaxed);
+  return broken != 0 && now.count() - broken < kLateWrites.count();
+}
+
+void RuntimeState::free_late_windows(Nanoseconds now) {
+  if (late_windows_.empty() || may_be_written(now)) return;
+  for (void* window : late_windows_) transport_list().front()->free_window(window);
+  late_windows_.clear();
 }
 
 // Gives what was sent last some time to leave this process. A peer that does not read keeps nobody for long.
@@ -209,7 +222,10 @@ void* RuntimeState::allocate_window(std::size_t bytes, bool& shared) {
 
 void RuntimeState::free_window(void* memory, bool shared) {
   if (!shared) return std::free(memory);
-  engine().with_token([&] { transport_list().front()->free_window(memory); });
+  engine().with_token([&] {
+    if (may_be_written(clock().now())) return late_windows_.push_back(memory);
+    transport_list().front()->free_window(memory);
+  });
 }
 
 Status RuntimeState::check_not_forked() const {

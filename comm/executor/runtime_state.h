@@ -3,6 +3,7 @@
 //   Order of ends  notices, engine's thread, control plane's thread, transports, control plane: nobody calls into what is gone.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -70,7 +71,9 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::vector<LaneCounters> lane_counters() const;
 
   void* allocate_window(std::size_t bytes, bool& shared);
+  // After an error peers that have not heard of it may still write results to it: then it is kept for a while.
   void free_window(void* memory, bool shared);
+  void note_broken() { broken_at_.store(clock().now().count(), std::memory_order_relaxed); }
 
   ShrinkTable& shrinks() { return *shrinks_; }
   Status check_not_forked() const;
@@ -82,6 +85,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
     Nanoseconds since{0};
   };
   bool is_read(const SentOn& sent) const;
+  bool may_be_written(Nanoseconds now) const;
+  void free_late_windows(Nanoseconds now);
   void drain(bool all);
   void linger();
   void on_notice(const Notice& notice);
@@ -91,7 +96,10 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   Parts parts_;
   std::uint64_t fork_generation_;
   std::unique_ptr<ShrinkTable> shrinks_;
-  std::vector<Draining> draining_;  // under the owner token
+  std::vector<Draining> draining_;   // under the owner token
+  std::vector<void*> late_windows_;  // under the owner token
+  std::atomic<std::int64_t> broken_at_{
+      0};  // when a communicator of this rank last broke; 0: never. A hint for free_window
   Directory directory_;
   mutable std::mutex mutex_;
   std::map<Rank, std::string> gone_;           // GUARDED_BY(mutex_): who died, and how

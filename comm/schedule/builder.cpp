@@ -1,6 +1,6 @@
 // The builder: checks each step, and derives levels and weights in one pass, for the whole schedule or for one rank.
 //
-//   Cost   O(places touched) per step, whatever is kept. Until build(): 28 bytes for every place of a rank that is touched, about
+//   Cost   O(places touched) per step, whatever is kept. Until build(): 32 bytes for every place of a rank that is touched, about
 //          100 for every ordered pair of ranks that talk, and the steps of one moment. At 1024 ranks that is at most 1.7 s and
 //          280 MB (all-to-all, measured); rings and trees take a fraction of it.
 //   Levels are worked out so that they also hold when input and output are one memory: reading an input counts as reading the
@@ -25,6 +25,7 @@ struct Track {
   std::int32_t weight = 0;       // inputs that its value holds
   std::uint32_t moment = 0;      // the last moment that wrote it, plus one, and who executed that
   std::int32_t writer = -1;
+  std::int32_t step = -1;  // the kept step that wrote it last
 };
 
 struct Pending {
@@ -90,8 +91,11 @@ struct ScheduleBuilder::State {
   void each_message(const Pending& step, Use use) {
     for (const Place& place : step.from)
       if (place.rank != step.executor) use(pair(place.rank, step.executor));
-    for (const Place& place : step.to)
-      if (place.rank != step.executor) use(pair(step.executor, place.rank));
+    for (const Place& place : step.to) {
+      if (place.rank == step.executor) continue;
+      use(pair(step.executor, place.rank));
+      use(pair(place.rank, step.executor));  // its offer
+    }
   }
   void fail(const Pending& step, std::size_t number, const std::string& what);
   bool check_place(const Pending& step, std::size_t number, Place place, bool target);
@@ -103,6 +107,7 @@ struct ScheduleBuilder::State {
   int level_of_messages(int level);
   void count_messages(const Pending& step, int level);
   void derive(const Pending& step, int level, int weight);
+  void mark_read(const Place& place);
   void flush();
 };
 
@@ -211,10 +216,20 @@ bool ScheduleBuilder::State::is_nothing_in_place(const Pending& step) const {
          in_place_name(schedule.shape, step.from[0]) == step.to[0];
 }
 
+// What wrote the place last was not the last to touch it.
+void ScheduleBuilder::State::mark_read(const Place& place) {
+  const std::int32_t writer = track(place).step;
+  if (writer < 0) return;
+  Step& step = schedule.steps[static_cast<std::size_t>(writer)];
+  for (std::size_t i = 0; i < step.to.size(); ++i)
+    if (step.to[i] == place) step.last[i] = false;
+}
+
 int ScheduleBuilder::State::level_of_places(const Pending& step) {
   int level = 0;
   for (const Place& place : step.from) {
     const Track& source = track(in_place_name(schedule.shape, place));
+    mark_read(in_place_name(schedule.shape, place));
     level = std::max(level, (place.buffer == Buffer::input ? source.change : source.write) + 1);
   }
   const bool nothing = is_nothing_in_place(step);
@@ -273,15 +288,20 @@ void ScheduleBuilder::State::derive(const Pending& step, int level, int weight) 
   const auto& only = schedule.only;
   const auto touches = [&](const Place& place) { return place.rank == *only; };
   if (only && step.executor != *only && std::none_of(step.from.begin(), step.from.end(), touches) &&
-      std::none_of(step.to.begin(), step.to.end(), touches))
+      std::none_of(step.to.begin(), step.to.end(), touches)) {
+    for (const Place& place : step.to) track(place).step = -1;
     return;
+  }
+  for (const Place& place : step.to) track(place).step = static_cast<std::int32_t>(schedule.steps.size());
   Step& kept = schedule.steps.emplace_back();
   kept.executor = step.executor;
   kept.from = step.from;
   kept.to = step.to;
   kept.tree = step.tree;
+  kept.last.assign(step.to.size(), true);
   kept.moment = moments;
   kept.level = level;
+  kept.alone = pending_count == 1;
   if (!is_reduction(schedule.shape.collective)) return;
   if (schedule.shape.ranks == 1) {
     kept.final = step.from.size() == 1 && step.from[0].buffer == Buffer::input;

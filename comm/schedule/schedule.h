@@ -64,7 +64,9 @@ struct Step {
   int moment = 0;  // steps with the same number (consecutive) happen together
   // Derived by the builder, the same at every rank:
   int level = 0;
+  bool alone = true;       // in its moment
   bool final = false;      // a reduction: the result has weight P
+  std::vector<bool> last;  // per target: no later step reads it
   std::vector<bool> leaf;  // a reduction: per source, in a step of >= 2 sources: its weight is 1; else empty. With one
                            // rank, a copy from the input is final and its source a leaf
   bool operator==(const Step&) const = default;
@@ -98,7 +100,8 @@ inline constexpr int kRanksMax = 4096;
 inline constexpr int kChunksMax = 1 << 16;  // of one buffer of one rank
 inline constexpr int kPlacesMax = 1 << 26;  // of all ranks together
 // Messages per ordered pair of ranks and level, of steps outside a moment: more go to later levels, so that a flow needs
-// few slots. A message is a remote source on its way to the executor, or a result on its way to a remote target.
+// few slots. A message is a remote source on its way to the executor, a result on its way to a remote target, or the offer of a
+// place for one.
 inline constexpr int kMessagesPerLevel = 4;
 
 // Written in global view: both ends of a transfer in one call, so an unmatched send can't be written. With `only`

@@ -12,9 +12,12 @@ Status check_operand(const Program& program, const Operand& operand, bool target
   const ScheduleShape& shape = program.shape;
   if (operand.message) {
     const std::size_t flows = target ? program.out_peers.size() : program.in_peers.size();
-    return operand.flow < flows
-               ? Status()
-               : Status(invalid("a message of flow " + std::to_string(operand.flow) + " of " + std::to_string(flows)));
+    const std::size_t offers = target ? program.in_peers.size() : program.out_peers.size();
+    if (operand.flow >= flows)
+      return invalid("a message of flow " + std::to_string(operand.flow) + " of " + std::to_string(flows));
+    if (operand.lent && operand.offer >= offers)
+      return invalid("an offer of flow " + std::to_string(operand.offer) + " of " + std::to_string(offers));
+    return {};
   }
   int chunks = shape.scratch_chunks;
   if (operand.buffer == Buffer::input) chunks = shape.has_input(program.rank) ? shape.input_chunks() : 0;
@@ -26,12 +29,15 @@ Status check_operand(const Program& program, const Operand& operand, bool target
 }
 
 Status check_action(const Program& program, const Action& action) {
-  const bool out = action.act == Act::wait_room || action.act == Act::commit || action.act == Act::wait_released;
+  const bool out = action.act == Act::wait_room || action.act == Act::commit || action.act == Act::wait_released ||
+                   action.act == Act::offer;
   const std::size_t flows = out ? program.out_peers.size() : program.in_peers.size();
   if (action.act == Act::combine)
     return action.index < program.combines.size()
                ? Status()
                : Status(invalid("combine " + std::to_string(action.index) + " does not exist"));
+  if (action.act == Act::offer && action.index >= program.offers.size())
+    return invalid("offer " + std::to_string(action.index) + " does not exist");
   return action.flow < flows ? Status()
                              : Status(invalid(std::string(name(action.act)) + " of flow " +
                                               std::to_string(action.flow) + " of " + std::to_string(flows)));
@@ -67,6 +73,10 @@ Status check_program_form(std::span<const Program> programs, Rank rank, int slot
   for (const auto* actions : {&program.actions, &program.closing})
     for (const Action& action : *actions)
       if (Status status = check_action(program, action); !status.ok()) return bad(status.text());
+  for (const Operand& place : program.offers)
+    if (Status status = check_operand(program, place, true);
+        !status.ok() || place.message || place.buffer != Buffer::output)
+      return bad(status.ok() ? "an offer of something else than an output" : status.text());
   for (const CombineAction& action : program.combines) {
     if (action.from.empty() || action.to.empty()) return bad("a combine without sources or targets");
     for (const Operand& from : action.from)
@@ -85,6 +95,7 @@ std::string_view name(Act act) {
     case Act::commit: return "commit";
     case Act::release: return "release";
     case Act::wait_released: return "wait_released";
+    case Act::offer: return "offer";
   }
   return "unknown";
 }

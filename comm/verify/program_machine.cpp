@@ -49,6 +49,8 @@ void ProgramMachine::begin(Rank rank) {
   RankState& state = states_[static_cast<std::size_t>(rank)];
   for (const Rank peer : program.out_peers) state.out_flows.push_back(flow_between(rank, peer));
   for (const Rank peer : program.in_peers) state.in_flows.push_back(flow_between(peer, rank));
+  for (const Rank peer : program.out_peers) flow_between(peer, rank);  // the way back of each, so that it is there
+  for (const Rank peer : program.in_peers) flow_between(rank, peer);
   state.elements.resize(static_cast<std::size_t>(check_.slices * (shape_.input_chunks() + shape_.output_chunks())));
   state.scratch.resize(static_cast<std::size_t>(check_.window * shape_.scratch_chunks));
   if (!shape_.has_input(rank)) return;
@@ -134,12 +136,17 @@ Result<ProgramMachine::Ran> ProgramMachine::run_action(const Action& action) {
     SLUICE_TRY(combine(program().combines[action.index]));
     return Ran::moved;
   }
+  if (action.act == Act::offer) {
+    SLUICE_TRY(offer(action));
+    return Ran::moved;
+  }
   const bool in = action.act == Act::wait_ready || action.act == Act::release;
   Flow& flow = flows_[in ? state().in_flows[action.flow] : state().out_flows[action.flow]];
   switch (action.act) {
     case Act::wait_ready:
       if (flow.unreleased.size() <= action.depth) return Ran::blocked;
       flow.ready_known = std::max(flow.ready_known, flow.released + action.depth + 1);
+      learn(flow, action.depth);
       break;
     case Act::wait_room: {
       const std::uint64_t slots = static_cast<std::uint64_t>(check_.slots);
@@ -153,102 +160,27 @@ Result<ProgramMachine::Ran> ProgramMachine::run_action(const Action& action) {
       flow.released_known = flow.released;
       break;
     case Act::commit: SLUICE_TRY(commit(flow)); break;
-    case Act::release: SLUICE_TRY(release(flow)); break;
+    case Act::release:
+      for (int i = 0; i <= action.depth; ++i) SLUICE_TRY(release(flow));
+      break;
+    case Act::offer:
     case Act::combine: break;
   }
   return Ran::moved;
 }
 
-Result<ProgramMachine::Value> ProgramMachine::take(const Operand& source) {
-  if (!source.message) {
-    const Place place = place_of(rank_, source);
-    const Value value = value_at(rank_, place, slice_now());
-    if (value.symbol == kNoValue) return fault(print(place) + " was never written").error();
-    return value;
-  }
-  Flow& flow = flows_[state().in_flows[source.flow]];
-  const std::string what =
-      "message " + std::to_string(flow.released + source.depth) + " from rank " + std::to_string(flow.from);
-  if (flow.released + source.depth >= flow.ready_known)
-    return fault("reads " + what + " without having waited for it").error();
-  Message& message = flow.unreleased[source.depth];
-  if ((message.form == Buffer::scratch) != (source.buffer == Buffer::scratch))
-    return fault(what + " is sent as a value of '" + std::string(name(message.form)) + "' and read as one of '" +
-                 std::string(name(source.buffer)) + "'")
-        .error();
-  if (message.part != part_of(shape_, place_of(rank_, program().steps[state().step].extent)))
-    return fault(what + " has the extent of part " + std::to_string(message.part) + ", another than the step's")
-        .error();
-  message.read = true;
-  return message.described ? value_at(flow.from, message.place, message.slice) : message.value;
-}
-
-Status ProgramMachine::put(const Operand& target, const CombineAction& action, Value value) {
-  value.symbol = symbols_.stored(value.symbol, target.buffer);
-  if (!target.message) {
-    const Place place = place_of(rank_, target);
-    const Place named = program().in_place ? in_place_name(shape_, place) : place;
-    const auto held = state().named.find({slice_now(), named});
-    if (held != state().named.end())
-      for (const Named& one : held->second)
-        if (one.message >= flows_[one.flow].released_known)
-          return fault("overwrites " + print(place) + ", which a described message to rank " +
-                       std::to_string(flows_[one.flow].to) + " still names");
-    value_at(rank_, place, slice_now()) = value;
-    return {};
-  }
-  Flow& flow = flows_[state().out_flows[target.flow]];
-  const std::string to = "to rank " + std::to_string(flow.to);
-  if (flow.committed >= flow.room_known) return fault("writes a message " + to + " without having waited for room");
-  if (flow.written) return fault("writes a message " + to + " twice");
-  flow.written = true;
-  flow.reserved = {
-      value,       target.buffer, part_of(shape_, place_of(rank_, program().steps[state().step].extent)), false, {},
-      slice_now(), false};
-  if (!check_.direct || !target.direct) return {};
-  if (action.from.size() != 1 || action.to.size() != 1 || action.from[0].message ||
-      action.from[0].buffer == Buffer::scratch)
-    return fault("describes something else than one input or output");
-  const Place place = place_of(rank_, action.from[0]);
-  flow.reserved.described = true;
-  flow.reserved.place = place;
-  flow.described_until = flow.committed + 1;
-  state().named[{slice_now(), program().in_place ? in_place_name(shape_, place) : place}].push_back(
-      {state().out_flows[target.flow], flow.committed});
-  return {};
-}
-
-// Leaves and the final sum must be marked as what they are.
-Status ProgramMachine::check_marks(const CombineAction& action) const {
-  if (!is_reduction(shape_.collective) || shape_.ranks == 1) return {};
-  const bool sums = action.from.size() > 1;
-  for (std::size_t i = 0; i < action.from.size(); ++i)
-    if (action.from[i].leaf != (sums && symbols_.is_any_leaf(sources_[i])))
-      return invalid("source " + std::to_string(i) + " (" + symbols_.describe(sources_[i]) + ") is " +
-                     (action.from[i].leaf ? "" : "not ") + "marked as a leaf");
-  return {};
-}
-
-Status ProgramMachine::combine(const CombineAction& action) {
-  sources_.clear();
-  for (const Operand& source : action.from) {
-    SLUICE_TRY_ASSIGN(const Value value, take(source));
-    if (value.slice != slice_now())
-      return fault("reads " + symbols_.describe(value.symbol) + " of slice " + std::to_string(value.slice));
-    sources_.push_back(value.symbol);
-  }
-  if (Status marks = check_marks(action); !marks.ok()) return fault(marks.text());
-  const Result<Symbol> sum = symbols_.combine(sources_, action.tree);
-  if (!sum.ok()) return fault(sum.error().text);
-  if (is_reduction(shape_.collective) && shape_.ranks > 1 &&
-      action.final != (action.from.size() > 1 && symbols_.holds_all_ranks(*sum)))
-    return fault(symbols_.describe(*sum) + " is " + (action.final ? "" : "not ") + "marked as final");
-  for (const Operand& target : action.to) SLUICE_TRY(put(target, action, {*sum, slice_now()}));
-  return {};
+// What a message tells of those that went the other way.
+void ProgramMachine::learn(const Flow& flow, std::size_t depth) {
+  Flow& back = flows_[flow_between(flow.to, flow.from)];
+  back.released_known = std::max(back.released_known, flow.unreleased[depth].read_before);
 }
 
 Status ProgramMachine::commit(Flow& flow) {
   if (!flow.written) return fault("commits a message to rank " + std::to_string(flow.to) + " that was not written");
+  Flow& back = flows_[flow_between(flow.to, flow.from)];
+  back.told = back.released;
+  for (std::size_t i = 0; i < back.unreleased.size() && back.unreleased[i].read; ++i) ++back.told;
+  flow.reserved.read_before = back.told;
   flow.unreleased.push_back(flow.reserved);
   flow.written = false;
   ++flow.committed;
@@ -266,6 +198,7 @@ Status ProgramMachine::release(Flow& flow) {
 
 Status ProgramMachine::finish() {
   state().done = true;
+  if (!state().lent.empty()) return fault("ends while " + print(state().lent.begin()->first.second) + " is lent");
   for (const std::size_t index : state().out_flows) {
     const Flow& flow = flows_[index];
     if (flow.written)

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,10 +37,13 @@ class ProgramMachine {
     Value value;
     Buffer form = Buffer::input;
     int part = 0;            // of the sender's extent
-    bool described = false;  // then the receiver finds the value at `place` of the sender
+    bool described = false;  // the receiver finds the value at `place` of the sender
+    bool offered = false;    // the receiver may write its result to `place` of the sender
+    bool delivered = false;  // the receiver has the value at `place`, which it had offered
     Place place;
     int slice = 0;
     bool read = false;
+    std::uint64_t read_before = 0;  // messages the other way that its sender had read for good when it committed
   };
 
   // The messages of an ordered pair of ranks, and what each end knows of them from its own waits: nothing else may be relied on.
@@ -50,14 +54,15 @@ class ProgramMachine {
     std::uint64_t committed = 0;
     std::uint64_t released = 0;
     std::uint64_t room_known = 0;      // sender: so many may be committed in all
-    std::uint64_t released_known = 0;  // sender: so many were released
+    std::uint64_t released_known = 0;  // sender: so many were released, or read for good
+    std::uint64_t told = 0;            // receiver: so many it told that it has read
     std::uint64_t ready_known = 0;     // receiver: so many were committed
     std::uint64_t described_until = 0;
     Message reserved;
     bool written = false;  // the reserved slot
   };
 
-  // What a described message still names.
+  // What a described message still names, or to which flow a place is lent.
   struct Named {
     std::size_t flow = 0;
     std::uint64_t message = 0;
@@ -69,6 +74,7 @@ class ProgramMachine {
     std::vector<Value> elements;                                // per slice: inputs, outputs
     std::vector<Value> scratch;                                 // per slice in the window
     std::map<std::pair<int, Place>, std::vector<Named>> named;  // by slice and place
+    std::map<std::pair<int, Place>, Named> lent;
     // The cursor.
     int group = 0;
     int tick = 0;
@@ -96,13 +102,24 @@ class ProgramMachine {
   Result<Ran> run_action(const Action& action);
   Status combine(const CombineAction& action);
   Result<Value> take(const Operand& source);
+  Result<Message*> message_of(std::uint16_t in_flow, std::uint16_t depth, Buffer form);
   Status put(const Operand& target, const CombineAction& action, Value value);
+  Status put_message(const Operand& target, const CombineAction& action, Value value);
+  Status put_lent(const Operand& target, Flow& out);
+  Status describe(const CombineAction& action, std::size_t flow);
+  Status offer(const Action& action);
+  Status reserve(Flow& flow, Buffer form, Value value);
+  Status take_home(const Message& result, const CombineAction& action);
+  Status check_not_lent(const Place& place);
+  Status check_unnamed(const Place& place, std::optional<std::size_t> but_of_flow);
   Status check_marks(const CombineAction& action) const;
+  void learn(const Flow& flow, std::size_t depth);
   Status commit(Flow& flow);
   Status release(Flow& flow);
   Status finish();
 
   Place place_of(Rank rank, const Operand& operand) const;
+  std::pair<int, Place> key_of(const Place& place, int slice) const;  // of RankState::named and lent
   Value& value_at(Rank rank, Place place, int slice);
   Status fault(const std::string& what);
   Status deadlock();

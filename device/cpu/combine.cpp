@@ -128,47 +128,62 @@ const std::byte* finished(const TypeKernels& type, const CombineRule& rule, bool
   return values;
 }
 
-// Writes the finished block to every target; narrows once.
-void write(const TypeKernels& type, DataType data_type, std::span<const CombineTarget> targets, const std::byte* values,
-           std::size_t first, std::size_t count) {
+// Writes the finished block to every target; narrows once, to the first or to `work` if that one is streamed.
+void write(const Kernels& kernels, DataType data_type, std::span<const CombineTarget> targets, const std::byte* values,
+           std::byte* work, std::size_t first, std::size_t count) {
+  const TypeKernels& type = kernels.types[static_cast<std::size_t>(data_type)];
   const std::byte* elements = type.narrow == nullptr ? values : nullptr;
   for (const CombineTarget& target : targets) {
     const std::size_t bytes = bytes_of(data_type, target.form);
     std::byte* to = static_cast<std::byte*>(target.data) + first * bytes;
     if (target.form == Form::element && elements == nullptr) {
-      type.narrow(to, values, count);
-      elements = to;
-    } else {
-      const std::byte* from = target.form == Form::element ? elements : values;
-      if (to != from) std::memcpy(to, from, count * bytes);
+      std::byte* narrowed = target.stream ? work : to;
+      type.narrow(narrowed, values, count);
+      elements = narrowed;
     }
+    const std::byte* from = target.form == Form::element ? elements : values;
+    if (to == from) continue;
+    if (target.stream)
+      kernels.stream(to, from, count * bytes);
+    else
+      std::memcpy(to, from, count * bytes);
   }
 }
 
 void by_blocks(const Kernels& kernels, const CombineRule& rule, std::span<const CombineSource> sources,
                std::span<const CombineTarget> targets, std::size_t count) {
   const TypeKernels& type = kernels.types[static_cast<std::size_t>(rule.type)];
-  const bool straight = targets.size() == 1 && (targets[0].form == Form::accumulator || type.narrow == nullptr);
+  const bool straight = !targets[0].stream && (targets[0].form == Form::accumulator || type.narrow == nullptr);
   const std::size_t block = kBlockBytes / accumulator_bytes(rule.type);
   Folding folding(kernels, rule, sources);
   Block work;
+  Block narrowed;
   for (std::size_t first = 0; first < count; first += block) {
     const std::size_t here = std::min(block, count - first);
     std::byte* out =
         straight ? static_cast<std::byte*>(targets[0].data) + first * accumulator_bytes(rule.type) : work.bytes;
     folding.at(first, here);
     const std::byte* values = finished(type, rule, sources.size() == 1, folding.all(work.bytes, out), out, here);
-    write(type, rule.type, targets, values, first, here);
+    write(kernels, rule.type, targets, values, narrowed.bytes, first, here);
   }
 }
 
-void copy(std::span<const CombineTarget> targets, const void* source, std::size_t bytes) {
+void copy(const Kernels& kernels, std::span<const CombineTarget> targets, const void* source, std::size_t bytes) {
   const std::size_t block = targets.size() == 1 ? bytes : kCopyBlockBytes;
   for (std::size_t first = 0; first < bytes; first += block)
-    for (const CombineTarget& target : targets)
-      if (target.data != source)
-        std::memcpy(static_cast<std::byte*>(target.data) + first, static_cast<const std::byte*>(source) + first,
-                    std::min(block, bytes - first));
+    for (const CombineTarget& target : targets) {
+      if (target.data == source) continue;
+      std::byte* to = static_cast<std::byte*>(target.data) + first;
+      const std::byte* from = static_cast<const std::byte*>(source) + first;
+      if (target.stream)
+        kernels.stream(to, from, std::min(block, bytes - first));
+      else
+        std::memcpy(to, from, std::min(block, bytes - first));
+    }
+}
+
+bool streams(std::span<const CombineTarget> targets) {
+  return std::any_of(targets.begin(), targets.end(), [](const CombineTarget& target) { return target.stream; });
 }
 
 // Do all operands have one form in memory, and does nothing but the fold happen to them?
@@ -183,7 +198,49 @@ bool is_plain(const CombineRule& rule, std::span<const CombineSource> sources, s
   return plain;
 }
 
+CombineWay way_by(const Kernels& kernels, const CombineRule& rule, std::span<const CombineSource> sources,
+                  std::span<const CombineTarget> targets) {
+  SLUICE_DEBUG_ASSERT(!sources.empty() && sources.size() <= kCombineSourcesMax,
+                      "a combine has 1..kCombineSourcesMax sources");
+  const TypeKernels& type = kernels.types[static_cast<std::size_t>(rule.type)];
+  const bool quiets = rule.final && rule.canonical_nan && type.quiet != nullptr;
+  CombineWay way;
+  if (!is_plain(rule, sources, targets)) return way;
+  if (sources.size() == 1 && !quiets) {
+    way.kind = CombineWay::Kind::copy;
+    way.value_bytes = bytes_of(rule.type, sources[0].form);
+  } else if (sources.size() == 2 && targets.size() == 1) {
+    way.kind = CombineWay::Kind::fold;
+    const Folds& folds = sources[0].form == Form::element ? type.fold_elements : type.fold;
+    way.fold = folds[static_cast<std::size_t>(rule.reduction.op)];
+  }
+  return way;
+}
+
+void combine_by(const Kernels& kernels, const CombineWay& way, const CombineRule& rule,
+                std::span<const CombineSource> sources, std::span<const CombineTarget> targets, std::size_t count) {
+  if (count == 0) return;
+  if (way.kind == CombineWay::Kind::copy)
+    copy(kernels, targets, sources[0].data, count * way.value_bytes);
+  else if (way.kind == CombineWay::Kind::fold && !targets[0].stream)
+    return way.fold(static_cast<std::byte*>(targets[0].data), static_cast<const std::byte*>(sources[0].data),
+                    static_cast<const std::byte*>(sources[1].data), count);
+  else
+    by_blocks(kernels, rule, sources, targets, count);
+  if (streams(targets)) store_fence();
+}
+
 }  // namespace
+
+CombineWay way_of(const CombineRule& rule, std::span<const CombineSource> sources,
+                  std::span<const CombineTarget> targets) {
+  return way_by(*runnable_kernels().back(), rule, sources, targets);
+}
+
+void combine(const CombineWay& way, const CombineRule& rule, std::span<const CombineSource> sources,
+             std::span<const CombineTarget> targets, std::size_t count) {
+  combine_by(*runnable_kernels().back(), way, rule, sources, targets, count);
+}
 
 void combine(const CombineRule& rule, std::span<const CombineSource> sources, std::span<const CombineTarget> targets,
              std::size_t count) {
@@ -192,22 +249,7 @@ void combine(const CombineRule& rule, std::span<const CombineSource> sources, st
 
 void combine_with(const Kernels& kernels, const CombineRule& rule, std::span<const CombineSource> sources,
                   std::span<const CombineTarget> targets, std::size_t count) {
-  SLUICE_DEBUG_ASSERT(!sources.empty() && sources.size() <= kCombineSourcesMax,
-                      "a combine has 1..kCombineSourcesMax sources");
-  if (count == 0) return;
-  const bool plain = is_plain(rule, sources, targets);
-  const TypeKernels& type = kernels.types[static_cast<std::size_t>(rule.type)];
-  const bool quiets = rule.final && rule.canonical_nan && type.quiet != nullptr;
-  if (plain && sources.size() == 1 && !quiets) {
-    copy(targets, sources[0].data, count * bytes_of(rule.type, sources[0].form));
-  } else if (plain && sources.size() == 2 && targets.size() == 1) {
-    const Folds& folds = sources[0].form == Form::element ? type.fold_elements : type.fold;
-    folds[static_cast<std::size_t>(rule.reduction.op)](static_cast<std::byte*>(targets[0].data),
-                                                       static_cast<const std::byte*>(sources[0].data),
-                                                       static_cast<const std::byte*>(sources[1].data), count);
-  } else {
-    by_blocks(kernels, rule, sources, targets, count);
-  }
+  combine_by(kernels, way_by(kernels, rule, sources, targets), rule, sources, targets, count);
 }
 
 float to_float(DataType type, const void* element) {

@@ -30,6 +30,7 @@ struct CombineSource {
 struct CombineTarget {
   void* data = nullptr;
   Form form = Form::element;
+  bool stream = false;  // nobody reads it soon: stored past the caches, and visible to all when combine() returns
 };
 
 struct CombineRule {
@@ -56,6 +57,18 @@ inline constexpr std::size_t kCombineSourcesMax = 4096;  // the most ranks that 
 // The result depends neither on count, alignment and cut of the buffers nor on the processor.
 void combine(const CombineRule& rule, std::span<const CombineSource> sources, std::span<const CombineTarget> targets,
              std::size_t count);
+
+// How combines of one rule go whose operands have these forms and leaves, found out once for many of them.
+struct CombineWay {
+  enum class Kind : std::uint8_t { general, copy, fold } kind = Kind::general;
+  // fold: of two sources straight to one target
+  void (*fold)(std::byte* out, const std::byte* left, const std::byte* right, std::size_t count) = nullptr;
+  std::size_t value_bytes = 1;  // copy
+};
+CombineWay way_of(const CombineRule& rule, std::span<const CombineSource> sources,
+                  std::span<const CombineTarget> targets);
+void combine(const CombineWay& way, const CombineRule& rule, std::span<const CombineSource> sources,
+             std::span<const CombineTarget> targets, std::size_t count);
 
 // The same by the kernels of one instruction set (device/cpu/kernels.h), for tests and benchmarks.
 struct Kernels;

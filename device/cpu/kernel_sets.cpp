@@ -2,6 +2,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <emmintrin.h>
 #endif
 
 namespace sluice {
@@ -45,6 +46,12 @@ std::size_t runnable() { return kSets.size(); }
 #endif
 
 }  // namespace
+
+void store_fence() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 
 std::span<const Kernels* const> runnable_kernels() {
   static const std::size_t sets = runnable();

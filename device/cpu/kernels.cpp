@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#if defined(__F16C__)
+#if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
@@ -246,6 +246,35 @@ void quiet_all(std::byte* out, const std::byte* in, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) store(out, i, quiet(load<T>(in, i)));
 }
 
+// --- stores past the caches ---
+
+#if defined(__AVX512F__)
+using Line = __m512i;
+inline void stream_line(std::byte* to, Line line) { _mm512_stream_si512(reinterpret_cast<Line*>(to), line); }
+#elif defined(__AVX__)
+using Line = __m256i;
+inline void stream_line(std::byte* to, Line line) { _mm256_stream_si256(reinterpret_cast<Line*>(to), line); }
+#elif defined(__SSE2__)
+using Line = __m128i;
+inline void stream_line(std::byte* to, Line line) { _mm_stream_si128(reinterpret_cast<Line*>(to), line); }
+#else
+using Line = std::uint64_t;
+inline void stream_line(std::byte* to, Line line) { store(to, 0, line); }
+#endif
+
+// Whole lines of the target, in order: a line that is written in parts is read first after all.
+void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(to) % kLine;
+  std::size_t at = past == 0 ? 0 : kLine - past;
+  if (at > bytes) at = bytes;
+  __builtin_memcpy(to, from, at);
+  for (; at + kLine <= bytes; at += kLine)
+    for (std::size_t part = 0; part < kLine; part += sizeof(Line))
+      stream_line(to + at + part, load<Line>(from + at, part / sizeof(Line)));
+  __builtin_memcpy(to + at, from + at, bytes - at);
+}
+
 // Towards zero, saturated; NaN gives 0.
 template <typename T>
 T converted(double operand) {
@@ -336,7 +365,7 @@ constexpr std::array<TypeKernels, kDataTypes> all_types() {
 #define SLUICE_QUOTED(word) SLUICE_QUOTED2(word)
 namespace SLUICE_KERNELS {
 extern const Kernels kernels;
-constinit const Kernels kernels{SLUICE_QUOTED(SLUICE_KERNELS), all_types()};
+constinit const Kernels kernels{SLUICE_QUOTED(SLUICE_KERNELS), &stream, all_types()};
 }  // namespace SLUICE_KERNELS
 
 }  // namespace sluice

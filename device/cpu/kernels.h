@@ -18,6 +18,7 @@ namespace sluice {
 
 using Convert = void (*)(std::byte* out, const std::byte* in, std::size_t count);
 using Fold = void (*)(std::byte* out, const std::byte* left, const std::byte* right, std::size_t count);
+using Store = void (*)(std::byte* to, const std::byte* from, std::size_t bytes);
 using Scale = void (*)(std::byte* out, const std::byte* in, double operand, std::size_t count);
 
 // One per ReduceOp; avg and premulsum fold as sum. Null where check_pair refuses the pair.
@@ -38,8 +39,12 @@ struct TypeKernels {
 
 struct Kernels {
   const char* name = nullptr;  // of the instruction set
+  Store stream = nullptr;      // copies past the caches; store_fence() makes it visible to others
   std::array<TypeKernels, kDataTypes> types{};
 };
+
+// What was streamed is seen by whoever sees a later store.
+void store_fence();
 
 // Every set that this build has and this processor can run, the best last; never empty. Any thread.
 std::span<const Kernels* const> runnable_kernels();

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/assert.h"
 #include "comm/lower/program.h"
@@ -20,11 +21,13 @@ constexpr std::size_t kStepsProvedMax = 256;
 void prove_and_lower(const sluice::Schedule& schedule) {
   const auto proof = sluice::verify(schedule);
   SLUICE_ASSERT(proof.ok() || !proof.error().text.empty(), "a refusal says why");
+  const std::vector<bool> all(static_cast<std::size_t>(schedule.shape.ranks), true);
   for (sluice::Rank rank = 0; rank < schedule.shape.ranks; ++rank)
-    for (const bool in_place : {false, true}) {
-      const auto program = sluice::lower(schedule, rank, in_place);
-      SLUICE_ASSERT(program.ok() || !program.error().text.empty(), "a refusal says why");
-    }
+    for (const bool in_place : {false, true})
+      for (const std::vector<bool>& windows : {std::vector<bool>(), all}) {
+        const auto program = sluice::lower(schedule, rank, {in_place, windows});
+        SLUICE_ASSERT(program.ok() || !program.error().text.empty(), "a refusal says why");
+      }
 }
 
 }  // namespace

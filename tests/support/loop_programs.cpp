@@ -21,6 +21,7 @@ struct RankOnLoop {
   std::vector<std::byte> scratch;
   std::vector<OutFlow*> out_flows;
   std::vector<InFlow*> in_flows;
+  BoundCode code;
   ProgramRun run;
   bool done = false;
 };
@@ -71,20 +72,21 @@ class LoopRun {
       SLUICE_TRY_ASSIGN(InFlow * flow, transport.open_in(peer, kFlow, ring));
       one.in_flows.push_back(flow);
     }
+    CodeSettings settings;
+    settings.rule.type = DataType::bfloat16;
+    settings.rule.ranks = shape_.ranks;
+    settings.wide_scratch = run_.numbers.order == Order::canonical;
+    settings.slice_elements = run_.slice_elements;
+    settings.window = run_.window;
+    one.code.bind(program, Layout::even(shape_, run_.numbers.count, element_bytes(DataType::bfloat16)), settings);
     RunBinding binding;
-    binding.program = &program;
-    binding.layout = Layout::even(shape_, run_.numbers.count, element_bytes(DataType::bfloat16));
+    binding.code = &one.code;
     binding.in = one.in;
     binding.out = one.out;
-    binding.rule.type = DataType::bfloat16;
-    binding.rule.ranks = shape_.ranks;
-    binding.wide_scratch = run_.numbers.order == Order::canonical;
-    binding.slice_elements = run_.slice_elements;
-    binding.window = run_.window;
     binding.digest = 0x51c3;
     binding.out_flows = one.out_flows;
     binding.in_flows = one.in_flows;
-    one.scratch.resize(scratch_bytes(binding));
+    one.scratch.resize(one.code.scratch_bytes());
     binding.scratch = one.scratch.data();
     one.run.bind(binding);
     return {};

@@ -13,6 +13,8 @@ namespace {
 struct Slot {
   std::vector<float> values;
   std::span<float> described;  // if not empty: read these instead
+  std::span<float> offered;    // where to write a result
+  bool delivered = false;      // it was written there
 };
 
 struct Ring {
@@ -149,7 +151,13 @@ class Simulation {
         return out_ring(program, action.flow).released >= out_ring(program, action.flow).described_until;
       case Act::combine: combine(program, turn, program.combines[action.index]); return true;
       case Act::commit: ++out_ring(program, action.flow).committed; return true;
-      case Act::release: ++in_ring(program, action.flow).released; return true;
+      case Act::release: in_ring(program, action.flow).released += std::uint64_t{1} + action.depth; return true;
+      case Act::offer: {
+        Ring& out = out_ring(program, action.flow);
+        slot(out, out.committed) = {};
+        slot(out, out.committed).offered = elements(program.rank, program.offers[action.index], turn);
+        return true;
+      }
     }
     return false;
   }
@@ -162,6 +170,7 @@ class Simulation {
       if (from.message) {
         Ring& in = in_ring(program, from.flow);
         Slot& read = slot(in, in.released + from.depth);
+        if (from.lent && read.delivered) return;
         values = read.described.empty() ? std::span<float>(read.values) : read.described;
       } else {
         values = elements(program.rank, from, turn);
@@ -196,9 +205,16 @@ class Simulation {
     }
     Ring& out = out_ring(program, to.flow);
     Slot& written = slot(out, out.committed);
+    written = {};
     written.values = kept;
-    written.described = {};
-    if (!run_.direct || !to.direct) return;
+    if (!run_.direct) return;
+    if (to.lent) {
+      Ring& in = in_ring(program, to.offer);
+      const std::span<float> place = slot(in, in.released + to.depth).offered;
+      std::copy_n(kept.begin(), std::min(kept.size(), place.size()), place.begin());
+      written.delivered = true;
+    }
+    if (!to.direct) return;
     written.described = elements(program.rank, action.from[0], turn);
     out.described_until = out.committed + 1;
   }

@@ -13,10 +13,20 @@ constexpr int kGroups = 3;
 constexpr int kWindow = 2;
 constexpr int kSlotsAsked = 8;  // the default of the setting `slots`
 
-Result<std::vector<Program>> lower_all(const Schedule& schedule, bool in_place) {
+// What a schedule is lowered for: memory that is one or two, ranks that map each other's windows or not.
+struct Reading {
+  bool in_place = false;
+  bool windows = false;
+  LowerOptions options(int ranks) const {
+    return {in_place, std::vector<bool>(windows ? static_cast<std::size_t>(ranks) : 0, true)};
+  }
+};
+constexpr Reading kReadings[] = {{false, false}, {false, true}, {true, false}, {true, true}};
+
+Result<std::vector<Program>> lower_all(const Schedule& schedule, const Reading& reading) {
   std::vector<Program> programs;
   for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) {
-    SLUICE_TRY_ASSIGN(Program program, lower(schedule, rank, in_place));
+    SLUICE_TRY_ASSIGN(Program program, lower(schedule, rank, reading.options(schedule.shape.ranks)));
     programs.push_back(std::move(program));
   }
   return programs;
@@ -37,14 +47,14 @@ Program without_step_numbers(Program program) {
   return program;
 }
 
-Status check_one_rank_reading(const ProofTask& task, const std::vector<Program>& programs, bool in_place) {
+Status check_one_rank_reading(const ProofTask& task, const std::vector<Program>& programs, const Reading& reading) {
   for (Rank rank = 0; rank < task.ranks; ++rank) {
     SLUICE_TRY_ASSIGN(const Schedule own, task.algorithm->build({.collective = task.algorithm->collective,
                                                                  .ranks = task.ranks,
                                                                  .root = task.root,
                                                                  .order = task.order,
                                                                  .only = rank}));
-    SLUICE_TRY_ASSIGN(const Program program, lower(own, rank, in_place));
+    SLUICE_TRY_ASSIGN(const Program program, lower(own, rank, reading.options(task.ranks)));
     if (without_step_numbers(program) != without_step_numbers(programs[static_cast<std::size_t>(rank)]))
       return {Code::invalid_argument, "the one-rank reading of rank " + std::to_string(rank) +
                                           " lowers to another program than the whole schedule"};
@@ -103,16 +113,31 @@ std::vector<ProofTask> proof_tasks(RankRange range, const std::string& collectiv
   return tasks;
 }
 
+namespace {
+
+// Proves the programs of every reading that differs from those before it, each of which `check` then looks at.
+template <typename Check>
+Status prove_readings(const Schedule& schedule, ProofReport& report, Check check) {
+  std::vector<Program> last;
+  for (const Reading& reading : kReadings) {
+    if (reading.in_place && !report.proof.in_place) continue;
+    SLUICE_TRY_ASSIGN(std::vector<Program> programs, lower_all(schedule, reading));
+    if (programs == last) continue;  // no place is lent
+    SLUICE_TRY(prove_programs(programs));
+    SLUICE_TRY(check(programs, reading));
+    ++report.programs;
+    last = std::move(programs);
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<ProofReport> prove_schedule(const Schedule& schedule, bool with_programs) {
   ProofReport report{.programs = 0, .steps = schedule.steps.size(), .proof = {}};
   SLUICE_TRY_ASSIGN(report.proof, verify(schedule));
   if (!with_programs) return report;
-  for (const bool in_place : {false, true}) {
-    if (in_place && !report.proof.in_place) continue;
-    SLUICE_TRY_ASSIGN(const std::vector<Program> programs, lower_all(schedule, in_place));
-    SLUICE_TRY(prove_programs(programs));
-    ++report.programs;
-  }
+  SLUICE_TRY(prove_readings(schedule, report, [](const auto&, const Reading&) { return Status(); }));
   return report;
 }
 
@@ -127,13 +152,9 @@ Result<ProofReport> prove(const ProofTask& task, bool with_programs) {
   if (task.order == Order::canonical && report.proof.order != OrderClass::canonical)
     return Error{Code::invalid_argument, "offers the canonical order, but its sums are in another"};
   if (!with_programs) return report;
-  for (const bool in_place : {false, true}) {
-    if (in_place && !report.proof.in_place) continue;
-    SLUICE_TRY_ASSIGN(const std::vector<Program> programs, lower_all(schedule, in_place));
-    SLUICE_TRY(prove_programs(programs));
-    SLUICE_TRY(check_one_rank_reading(task, programs, in_place));
-    ++report.programs;
-  }
+  SLUICE_TRY(prove_readings(schedule, report, [&](const std::vector<Program>& programs, const Reading& reading) {
+    return check_one_rank_reading(task, programs, reading);
+  }));
   return report;
 }
 

@@ -65,6 +65,13 @@ Status check_memory(int memory, std::size_t bytes) {
 
 }  // namespace
 
+Arena::Arena(const ArenaName& name, UniqueFd memory, UniqueFd event, Mapping mapping)
+    : name_(name),
+      memory_(std::move(memory)),
+      event_(std::move(event)),
+      mapping_(std::move(mapping)),
+      fences_(!has_sleep_barrier() || head().doorbell.barriers.load(std::memory_order_relaxed) == 0) {}
+
 Result<std::shared_ptr<Arena>> Arena::create(std::size_t bytes, int event_fd) {
   ArenaName name{};
   if (::getrandom(name.data(), sizeof name, 0) != static_cast<ssize_t>(sizeof name))
@@ -80,8 +87,11 @@ Result<std::shared_ptr<Arena>> Arena::create(std::size_t bytes, int event_fd) {
       continue;
     }
     auto mapping = Mapping::share(memory->get(), bytes);
-    if (mapping.ok())
+    if (mapping.ok()) {
+      const auto head = reinterpret_cast<ArenaHead*>(mapping->data());
+      head->doorbell.barriers.store(has_sleep_barrier() ? 1 : 0, std::memory_order_relaxed);
       return enter(std::shared_ptr<Arena>(new Arena(name, *std::move(memory), std::move(event), *std::move(mapping))));
+    }
     last = mapping.status();
   }
   if (last.ok())

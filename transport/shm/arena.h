@@ -52,7 +52,7 @@ class Arena {
   std::byte* data() const { return mapping_.data(); }
   std::size_t bytes() const { return mapping_.bytes(); }
   ArenaHead& head() const { return *reinterpret_cast<ArenaHead*>(mapping_.data()); }
-  Bell bell() const { return {&head().doorbell, event_.get()}; }
+  Bell bell() const { return {&head().doorbell, event_.get(), fences_}; }
   int memory_fd() const { return memory_.get(); }
   int event_fd() const { return event_.get(); }
 
@@ -60,8 +60,7 @@ class Arena {
   void give_back(std::size_t offset, std::size_t bytes);
 
  private:
-  Arena(const ArenaName& name, UniqueFd memory, UniqueFd event, Mapping mapping)
-      : name_(name), memory_(std::move(memory)), event_(std::move(event)), mapping_(std::move(mapping)) {}
+  Arena(const ArenaName& name, UniqueFd memory, UniqueFd event, Mapping mapping);
   static std::shared_ptr<Arena> enter(
       std::shared_ptr<Arena> made);  // into the registry, unless another thread was first
 
@@ -69,6 +68,7 @@ class Arena {
   UniqueFd memory_;
   UniqueFd event_;
   Mapping mapping_;
+  bool fences_;  // see Bell
 };
 // shared_ptr: an arena is used by its owner and by each peer in the process, and the last one unmaps it.
 

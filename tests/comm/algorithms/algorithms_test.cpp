@@ -154,7 +154,9 @@ AlgorithmCost counted(const Schedule& schedule, double bytes) {
       if (to.rank != step.executor) sent[step.executor] += chunk_bytes;
     if (step.from.size() > 1) combined[step.executor] += chunk_bytes * static_cast<double>(step.from.size());
   }
-  AlgorithmCost cost{static_cast<double>(schedule.levels), 0, 0};
+  // Its one level goes there and back.
+  const int trips = schedule.name == "two_shot_all_reduce" && shape.ranks > 1 ? 2 : 1;
+  AlgorithmCost cost{static_cast<double>(schedule.levels * trips), 0, 0};
   for (const auto& [rank, value] : sent) cost.sent_bytes = std::max(cost.sent_bytes, value);
   for (const auto& [rank, value] : combined) cost.combined_bytes = std::max(cost.combined_bytes, value);
   return cost;

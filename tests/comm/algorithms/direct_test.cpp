@@ -21,8 +21,11 @@ TEST(Direct, OneShotIsOneMomentAtOneLevel) {
   }
 }
 
-TEST(Direct, TwoShotTakesTwoLevels) {
-  EXPECT_EQ(two_shot_all_reduce({Collective::all_reduce, 9, 0, Order::fast, {}})->levels, 2);
+TEST(Direct, TwoShotTakesOneLevelInWhichEachRankSumsOneChunkForAll) {
+  const auto two_shot = two_shot_all_reduce({Collective::all_reduce, 9, 0, Order::fast, {}});
+  EXPECT_EQ(two_shot->levels, 1);
+  ASSERT_EQ(two_shot->steps.size(), 9u);
+  for (const Step& step : two_shot->steps) EXPECT_EQ(step.to.size(), 9u) << print(step);
 }
 
 TEST(Direct, PairwiseReadsFromAnotherRankAtEachDistance) {

@@ -49,6 +49,21 @@ TEST(Communicators, AWaitingThreadMakesWayForOneThatOpensAFlow) {
   EXPECT_EQ(wrong, "");
 }
 
+// A peer that has not heard of an error may still write a result to it.
+TEST(Communicators, AFreedWindowIsNotGivenOutAgainSoonAfterAnError) {
+  const std::string wrong = run_ranks({2, "shm", {}}, [&](Runtime& runtime) -> std::string {
+    Communicator world = runtime.world();
+    Communicator other = *world.split(0, 0);
+    const auto place_of_next = [&]() { return other.allocate(1 << 20)->data(); };
+    const void* const before = place_of_next();
+    if (place_of_next() != before) return "without an error a freed window is given out again";
+    other.abort("of the test");
+    const void* const freed = world.allocate(1 << 20)->data();
+    return freed == before && world.allocate(1 << 20)->data() != freed ? "" : "it was given out again";
+  });
+  EXPECT_EQ(wrong, "");
+}
+
 TEST(Communicators, AnyColorsOfAnySplitsGiveDifferentNumbers) {
   const std::string wrong = run_ranks({2, "shm", {}}, [&](Runtime& runtime) -> std::string {
     Communicator world = runtime.world();

@@ -62,9 +62,12 @@ Base draw_base(Rng& rng) {
   }
 }
 
-std::vector<Program> lowered(const Schedule& schedule, bool in_place) {
+// With every rank's windows mapped by the others, or none.
+std::vector<Program> lowered(const Schedule& schedule, bool in_place, bool mapped) {
+  const std::vector<bool> windows(mapped ? static_cast<std::size_t>(schedule.shape.ranks) : 0, true);
   std::vector<Program> programs;
-  for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) programs.push_back(*lower(schedule, rank, in_place));
+  for (Rank rank = 0; rank < schedule.shape.ranks; ++rank)
+    programs.push_back(*lower(schedule, rank, {in_place, windows}));
   return programs;
 }
 
@@ -142,7 +145,7 @@ void judge(const Schedule& mutant, const Base& base, std::uint64_t seed, Tally& 
   // A schedule that lost the canonical order is not used for it.
   for (const bool in_place : {false, true}) {
     if (in_place && !proof->in_place) continue;
-    const std::vector<Program> programs = lowered(*derived, in_place);
+    const std::vector<Program> programs = lowered(*derived, in_place, seed % 4 != 0);
     const int slots = credits_of(programs);
     const Status lowered_proof = prove(programs, slots);
     if (!lowered_proof.ok()) {
@@ -189,7 +192,7 @@ void mutate_programs(std::string_view kind, ProgramMutation mutation) {
     const Base base = draw_base(rng);
     const auto proof = verify(base.schedule);
     ASSERT_TRUE(proof.ok()) << proof.error().text;
-    std::vector<Program> programs = lowered(base.schedule, rng.chance(0.5));
+    std::vector<Program> programs = lowered(base.schedule, rng.chance(0.5), rng.chance(0.75));
     int slots = credits_of(programs);
     if (!mutation(programs, rng, slots)) continue;
     ++tally.made;
@@ -212,6 +215,9 @@ TEST(ProgramMutants, AMissingSignal) { mutate_programs("missing signal", mutatio
 TEST(ProgramMutants, FewerCredits) { mutate_programs("fewer credits", mutation::fewer_credits); }
 TEST(ProgramMutants, SwappedSteps) { mutate_programs("swapped steps", mutation::swapped_steps); }
 TEST(ProgramMutants, DescribedTooMuch) { mutate_programs("described too much", mutation::described_too_much); }
+TEST(ProgramMutants, AWrongOffer) { mutate_programs("wrong offer", mutation::wrong_offer); }
+TEST(ProgramMutants, ALentPlaceForgotten) { mutate_programs("lent place forgotten", mutation::not_lent); }
+TEST(ProgramMutants, ADroppedClosingWait) { mutate_programs("dropped closing wait", mutation::dropped_closing); }
 TEST(ProgramMutants, AWrongOperand) { mutate_programs("wrong operand", mutation::wrong_operand); }
 
 // The judge itself: a wrong program that is called accepted is found wrong by the runs.
@@ -220,7 +226,7 @@ TEST(Mutants, WrongOnesAreFoundByTheRuns) {
       find_algorithm(Collective::all_reduce, "ring")->build({Collective::all_reduce, 4, 0, Order::fast, {}});
   Schedule mutant = *ring;
   std::swap(mutant.steps[5].from[1].chunk, mutant.steps[6].from[1].chunk);
-  const std::vector<Program> programs = lowered(mutant, false);
+  const std::vector<Program> programs = lowered(mutant, false, true);
   test::ProgramsRun run;
   run.numbers.count = 24;
   run.slots = credits_of(programs);

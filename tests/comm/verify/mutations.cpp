@@ -188,4 +188,33 @@ bool wrong_operand(std::vector<Program>& programs, Rng& rng, int&) {
   return !(operand == before);
 }
 
+bool wrong_offer(std::vector<Program>& programs, Rng& rng, int&) {
+  Program& program = draw_program(programs, rng);
+  if (program.offers.empty()) return false;
+  Operand& place = program.offers[rng.below(program.offers.size())];
+  const std::int32_t before = place.chunk;
+  place.chunk = static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(program.shape.output_chunks())));
+  return place.chunk != before;
+}
+
+// One end forgets that a place is lent.
+bool not_lent(std::vector<Program>& programs, Rng& rng, int&) {
+  Program& program = draw_program(programs, rng);
+  std::vector<Operand*> lent;
+  for (CombineAction& action : program.combines)
+    for (auto* operands : {&action.from, &action.to})
+      for (Operand& operand : *operands)
+        if (operand.lent) lent.push_back(&operand);
+  if (lent.empty()) return false;
+  lent[rng.below(lent.size())]->lent = false;
+  return true;
+}
+
+bool dropped_closing(std::vector<Program>& programs, Rng& rng, int&) {
+  Program& program = draw_program(programs, rng);
+  if (program.closing.empty()) return false;
+  program.closing.erase(program.closing.begin() + static_cast<std::ptrdiff_t>(rng.below(program.closing.size())));
+  return true;
+}
+
 }  // namespace sluice::mutation

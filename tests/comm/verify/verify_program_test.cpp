@@ -11,15 +11,19 @@
 namespace sluice {
 namespace {
 
-std::vector<Program> lowered(const Schedule& schedule, bool in_place) {
+// With every rank's windows mapped by the others, or none.
+std::vector<Program> lowered(const Schedule& schedule, bool in_place, bool mapped) {
+  const std::vector<bool> windows(mapped ? static_cast<std::size_t>(schedule.shape.ranks) : 0, true);
   std::vector<Program> programs;
   for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) {
-    auto program = lower(schedule, rank, in_place);
+    auto program = lower(schedule, rank, {in_place, windows});
     EXPECT_TRUE(program.ok()) << program.error().text;
     programs.push_back(*std::move(program));
   }
   return programs;
 }
+
+constexpr std::pair<bool, bool> kReadings[] = {{false, false}, {false, true}, {true, false}, {true, true}};
 
 int credits_of(const std::vector<Program>& programs) {
   int credits = 1;
@@ -43,8 +47,8 @@ void each_schedule(int ranks_max, Use use) {
 
 TEST(VerifyPrograms, ProvesEveryAlgorithmWithNoMoreSlotsThanItAsksFor) {
   each_schedule(9, [](const Schedule& schedule, Order) {
-    for (const bool in_place : {false, true}) {
-      const std::vector<Program> programs = lowered(schedule, in_place);
+    for (const auto& [in_place, mapped] : kReadings) {
+      const std::vector<Program> programs = lowered(schedule, in_place, mapped);
       const int credits = credits_of(programs);
       for (const bool direct : {false, true})
         for (const auto& [slices, window] : {std::pair{1, 1}, {3, 2}, {4, 1}, {5, 4}})
@@ -59,8 +63,8 @@ TEST(VerifyPrograms, ProvesEveryAlgorithmWithNoMoreSlotsThanItAsksFor) {
 
 TEST(VerifyPrograms, AgreesWithARunOnNumbers) {
   each_schedule(7, [](const Schedule& schedule, Order order) {
-    for (const bool in_place : {false, true}) {
-      const std::vector<Program> programs = lowered(schedule, in_place);
+    for (const auto& [in_place, mapped] : kReadings) {
+      const std::vector<Program> programs = lowered(schedule, in_place, mapped);
       for (const bool direct : {false, true})
         for (const int window : {1, 3}) {
           test::ProgramsRun run;
@@ -86,8 +90,8 @@ TEST(VerifyPrograms, LowerTheSameFromTheWholeScheduleAndFromOneRanksReading) {
       const auto whole = algorithm.build({algorithm.collective, ranks, 0, Order::fast, {}});
       for (Rank rank = 0; rank < ranks; ++rank) {
         const auto one = algorithm.build({algorithm.collective, ranks, 0, Order::fast, rank});
-        Program from_whole = *lower(*whole, rank, false);
-        Program from_one = *lower(*one, rank, false);
+        Program from_whole = *lower(*whole, rank, {false, std::vector<bool>(static_cast<std::size_t>(ranks), true)});
+        Program from_one = *lower(*one, rank, {false, std::vector<bool>(static_cast<std::size_t>(ranks), true)});
         // Only the numbers of steps, which are for people, differ.
         for (Program* program : {&from_whole, &from_one})
           for (ProgramStep& step : program->steps) step.schedule_step = 0;
@@ -102,7 +106,7 @@ class VerifyProgramsBroken : public testing::Test {
   VerifyProgramsBroken() {
     const auto ring =
         find_algorithm(Collective::all_reduce, "ring")->build({Collective::all_reduce, 3, 0, Order::fast, {}});
-    programs_ = lowered(*ring, false);
+    programs_ = lowered(*ring, false, true);
   }
   // Removes the n-th action of a kind of rank 1.
   void drop(Act act, int n) {
@@ -223,11 +227,94 @@ TEST_F(VerifyProgramsBroken, ByNumbersThatPointNowhere) {
   EXPECT_EQ(spoiled([](Program& p) { p.combines[0].from[1].chunk = -1; }), "rank 1: no place in.-1");
 }
 
+// The same for places that are lent: a two-shot all-reduce, in place, so that each place is described and lent to one step.
+class VerifyProgramsLent : public VerifyProgramsBroken {
+ protected:
+  VerifyProgramsLent() {
+    const auto two_shot =
+        find_algorithm(Collective::all_reduce, "two_shot")->build({Collective::all_reduce, 3, 0, Order::fast, {}});
+    programs_ = lowered(*two_shot, true, true);
+  }
+  Operand& first(bool (*is)(const Operand&)) {
+    for (CombineAction& action : programs_[1].combines)
+      for (auto* operands : {&action.from, &action.to})
+        for (Operand& operand : *operands)
+          if (is(operand)) return operand;
+    ADD_FAILURE() << "there is no such operand";
+    return programs_[1].combines[0].from[0];
+  }
+  Operand& lent_target() {
+    return first([](const Operand& one) { return one.lent && one.depth > 0; });
+  }
+  Operand& lent_source() {
+    return first([](const Operand& one) { return one.lent && one.depth == 0; });
+  }
+};
+
+TEST_F(VerifyProgramsLent, NotAtAll) {
+  EXPECT_EQ(fault(), "proved");
+  EXPECT_TRUE(programs_[1].closing.empty());  // the results tell that what was described is read
+}
+
+TEST_F(VerifyProgramsLent, ByLendingWhatItWritesItself) {
+  programs_[1].offers[0].chunk = 1;
+  EXPECT_NE(fault().find("touches r1.in.1, which is lent to rank 0"), std::string::npos) << fault();
+}
+
+TEST_F(VerifyProgramsLent, ByAnotherPlaceThanTheOneItTakesHome) {
+  for (CombineAction& action : programs_[1].combines)
+    if (action.from[0].lent && action.to[0].chunk == 0) action.to[0].chunk = 1;
+  EXPECT_NE(fault().find("takes home r1.out.1, but r1.out.0 was written"), std::string::npos) << fault();
+}
+
+TEST_F(VerifyProgramsLent, ByAReceiverThatDoesNotKnowThatItLent) {
+  lent_source().lent = false;
+  EXPECT_NE(fault().find("reads a result that was written where another step lent"), std::string::npos) << fault();
+}
+
+TEST_F(VerifyProgramsLent, ByAnExecutorThatDoesNotKnowThatItWasLent) {
+  lent_target().lent = false;
+  EXPECT_NE(fault().find("releases message 1 from rank 2 without having read it"), std::string::npos) << fault();
+}
+
+TEST_F(VerifyProgramsLent, ByWritingToAPlaceOfAnotherRank) {
+  Operand& target = lent_target();
+  target.offer = static_cast<std::uint16_t>(1 - target.offer);
+  EXPECT_NE(fault().find("did not lend"), std::string::npos) << fault();
+}
+
+TEST_F(VerifyProgramsLent, ByTouchingALentPlace) {
+  // Rank 1 reads its part of chunk 0 for itself after it lent it.
+  for (CombineAction& action : programs_[1].combines)
+    if (action.from.size() > 1)
+      for (Operand& from : action.from)
+        if (!from.message) from.chunk = 0;
+  EXPECT_NE(fault().find("touches r1.in.0, which is lent to rank 0"), std::string::npos) << fault();
+}
+
+TEST_F(VerifyProgramsLent, ByADescribedPlaceThatAnotherRankReads) {
+  // The same place is described to rank 0 before it is lent to rank 2.
+  for (CombineAction& action : programs_[1].combines)
+    if (action.to[0].message && action.to[0].direct && !action.from[0].message && action.from[0].chunk == 0)
+      action.from[0].chunk = 2;
+  EXPECT_NE(fault().find("lends r1.out.2, which a described message to rank 0 still names"), std::string::npos)
+      << fault();
+}
+
+TEST_F(VerifyProgramsLent, ByOffersThatPointNowhere) {
+  programs_[1].offers[0].chunk = 9;
+  EXPECT_EQ(fault(), "rank 1: no place out.9");
+  programs_[1].offers[0] = {};
+  EXPECT_NE(fault(), "proved");
+  programs_[1].offers.clear();
+  EXPECT_EQ(fault(), "rank 1: offer 0 does not exist");
+}
+
 TEST(VerifyProgramsArguments, AreChecked) {
   EXPECT_FALSE(verify_programs({}, {}).ok());
   const auto ring =
       find_algorithm(Collective::all_reduce, "ring")->build({Collective::all_reduce, 3, 0, Order::fast, {}});
-  std::vector<Program> programs = lowered(*ring, false);
+  std::vector<Program> programs = lowered(*ring, false, true);
   EXPECT_FALSE(verify_programs(programs, {0, 1, 1, true}).ok());
   programs.pop_back();
   EXPECT_FALSE(verify_programs(programs, {}).ok());
