@@ -49,6 +49,7 @@ struct Reduction {
     result.factor = factor;
     return result;
   }
+  bool operator==(const Reduction&) const = default;
 };
 
 // Bytes of one element, and of the value it is accumulated in: float32 for floats of up to 32 bits,

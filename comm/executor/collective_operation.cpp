@@ -1,28 +1,39 @@
 #include "comm/executor/collective_operation.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "comm/executor/communicator_state.h"
 
 namespace sluice::detail {
 
-Layout CollectiveOperation::keep_blocks(const ScheduleShape& shape, const Call& call, const CallExtent& extent) {
-  const auto keep = [](const Blocks& blocks, std::vector<std::size_t>& counts, std::vector<std::size_t>& offsets) {
-    counts.assign(blocks.counts.begin(), blocks.counts.end());
-    offsets.assign(blocks.offsets.begin(), blocks.offsets.end());
-    if (!offsets.empty()) return;
-    offsets.resize(counts.size());
-    std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), std::size_t{0});
+// Keeps a copy of the table. True: it is what was kept before.
+bool CollectiveOperation::KeptBlocks::keep(const Blocks& blocks) {
+  const auto same = [](const std::vector<std::size_t>& kept, std::span<const std::size_t> given) {
+    return std::equal(kept.begin(), kept.end(), given.begin(), given.end());
   };
-  keep(extent.has_in ? call.in_blocks : Blocks{}, in_counts_, in_offsets_);
-  keep(extent.has_out ? call.out_blocks : Blocks{}, out_counts_, out_offsets_);
-  return Layout::uneven(shape, element_bytes(call.type), {in_counts_, in_offsets_}, {out_counts_, out_offsets_},
-                        call.count);
+  if (same(given_counts, blocks.counts) && same(given_offsets, blocks.offsets)) return true;
+  given_counts.assign(blocks.counts.begin(), blocks.counts.end());
+  given_offsets.assign(blocks.offsets.begin(), blocks.offsets.end());
+  offsets = given_offsets;
+  if (!offsets.empty()) return false;
+  offsets.resize(given_counts.size());
+  std::exclusive_scan(given_counts.begin(), given_counts.end(), offsets.begin(), std::size_t{0});
+  return false;
 }
 
-std::shared_ptr<const BoundCode> CollectiveOperation::make_code(const Program& program, const Layout& layout,
-                                                                const CodeSettings& settings) {
+const std::shared_ptr<BoundCode>& CollectiveOperation::uneven_code(const Program& program, const CodeSettings& settings,
+                                                                   const Call& call, const CallExtent& extent) {
+  const bool same_in = in_blocks_.keep(extent.has_in ? call.in_blocks : Blocks{});
+  const bool same_out = out_blocks_.keep(extent.has_out ? call.out_blocks : Blocks{});
+  if (uneven_code_ != nullptr && same_in && same_out && call.count == single_ && &uneven_code_->program() == &program &&
+      uneven_code_->settings() == settings)
+    return uneven_code_;
   if (uneven_code_ == nullptr) uneven_code_ = std::make_shared<BoundCode>();
+  single_ = call.count;
+  const Layout layout =
+      Layout::uneven(program.shape, element_bytes(call.type), {in_blocks_.given_counts, in_blocks_.offsets},
+                     {out_blocks_.given_counts, out_blocks_.offsets}, call.count);
   uneven_code_->bind(program, layout, settings);
   return uneven_code_;
 }

@@ -18,12 +18,10 @@ class CollectiveOperation final : public Operation {
   CollectiveOperation(CommunicatorState& communicator, std::shared_ptr<OperationPool> pool)
       : Operation(communicator), pool_(std::move(pool)) {}
 
-  // The layout of a v-form, whose tables live as long as the operation.
+  // The code of a v-form. A call with the tables of the last one has that one's.
   // The table of a side that this rank doesn't have was not checked, and is not used.
-  Layout keep_blocks(const ScheduleShape& shape, const Call& call, const CallExtent& extent);
-  // The code of a call with that layout.
-  std::shared_ptr<const BoundCode> make_code(const Program& program, const Layout& layout,
-                                             const CodeSettings& settings);
+  const std::shared_ptr<BoundCode>& uneven_code(const Program& program, const CodeSettings& settings, const Call& call,
+                                                const CallExtent& extent);
   void bind(const std::shared_ptr<const BoundCode>& code, RunBinding& binding);  // sets its code and scratch
 
   Advance advance(int steps) override { return run_.advance(steps); }
@@ -35,11 +33,20 @@ class CollectiveOperation final : public Operation {
   void give_back() override;
 
  private:
+  struct KeptBlocks {
+    bool keep(const Blocks& blocks);
+    std::vector<std::size_t> given_counts;
+    std::vector<std::size_t> given_offsets;
+    std::vector<std::size_t> offsets;  // one after another if none were given
+  };
+
   std::shared_ptr<OperationPool> pool_;
   std::shared_ptr<const BoundCode> code_;   // mostly the one of the use before: then no count goes up or down
   std::shared_ptr<BoundCode> uneven_code_;  // used by this operation alone
   ProgramRun run_;
-  std::vector<std::size_t> in_counts_, in_offsets_, out_counts_, out_offsets_;
+  KeptBlocks in_blocks_;  // of uneven_code_
+  KeptBlocks out_blocks_;
+  std::size_t single_ = 0;
   std::vector<std::byte> scratch_;  // keeps its capacity from use to use
 };
 

@@ -14,6 +14,9 @@ namespace sluice::detail {
 CommunicatorState::CommunicatorState(std::shared_ptr<RuntimeState> runtime, Identity identity)
     : runtime_(std::move(runtime)), identity_(std::move(identity)), lane_count_(runtime_->lane_count(identity_.lane)) {
   stream_from_ = stream_from();
+  message_print_.communicator = identity_.id;
+  message_print_.kind = OperationKind::point_to_point;
+  message_digest_ = digest(message_print_);
 }
 
 CommunicatorState::~CommunicatorState() {
@@ -120,12 +123,10 @@ Result<CollectiveOperation*> CommunicatorState::prepare(const Call& call, const 
   binding.digest = digest(hash, print.sequence);
   binding.out_flows = bound->out_flows;
   binding.in_flows = bound->in_flows;
-  if (call.uneven) {
-    const Layout layout = operation->keep_blocks(bound->program.shape, call, extent);
-    operation->bind(operation->make_code(bound->program, layout, plan->settings), binding);
-  } else {
+  if (call.uneven)
+    operation->bind(operation->uneven_code(bound->program, plan->settings, call, extent), binding);
+  else
     operation->bind(plan->codes[in_place ? 1 : 0], binding);
-  }
   remember(print);
   return operation;
 }
@@ -142,11 +143,9 @@ Work CommunicatorState::submit(Operation* operation) {
   return Work(Status());
 }
 
-Fingerprint CommunicatorState::point_to_point_print() const {
-  Fingerprint print;
-  print.communicator = identity_.id;
-  print.kind = OperationKind::point_to_point;
-  return print;
+// The same for every send and receive of a communicator.
+void CommunicatorState::prepare_message(Operation& operation, const CallOptions& options) const {
+  operation.prepare(message_print_, deadline_of(options), runtime_->clock().ticks());
 }
 
 Work CommunicatorState::post_send(const void* data, std::size_t count, DataType type, Rank to,
@@ -161,9 +160,8 @@ Work CommunicatorState::post_send(const void* data, std::size_t count, DataType 
     flow = *found;
   }
   auto operation = std::make_unique<SendOperation>(*this);
-  const Fingerprint print = point_to_point_print();
-  operation->prepare(print, deadline_of(options), runtime_->clock().ticks());
-  operation->bind(data, count, type, to, flow, digest(print));
+  prepare_message(*operation, options);
+  operation->bind(data, count, type, to, flow, message_digest_);
   return submit(operation.release());
 }
 
@@ -179,9 +177,8 @@ Work CommunicatorState::post_receive(void* data, std::size_t count, DataType typ
     flow = *found;
   }
   auto operation = std::make_unique<ReceiveOperation>(*this);
-  const Fingerprint print = point_to_point_print();
-  operation->prepare(print, deadline_of(options), runtime_->clock().ticks());
-  operation->bind(data, count, type, from, flow, digest(print));
+  prepare_message(*operation, options);
+  operation->bind(data, count, type, from, flow, message_digest_);
   return submit(operation.release());
 }
 

@@ -108,7 +108,7 @@ class CommunicatorState {
   Result<OutFlow*> out_flow(Rank peer, std::uint8_t channel);
   Result<InFlow*> in_flow(Rank peer, std::uint8_t channel);
   RingShape ring_shape() const;
-  Fingerprint point_to_point_print() const;
+  void prepare_message(Operation& operation, const CallOptions& options) const;
   Result<CollectiveOperation*> prepare(const Call& call, const CallOptions& options);
   Status check_callable() const;
   Nanoseconds deadline_of(const CallOptions& options) const;
@@ -137,6 +137,8 @@ class CommunicatorState {
   bool closed_ = false;
   bool shrunk_ = false;
   std::uint8_t barrier_byte_ = 0;
+  Fingerprint message_print_;
+  std::uint32_t message_digest_ = 0;
   std::size_t stream_from_ = 0;  // bytes of one rank's buffers
   std::map<ProgramKey, std::unique_ptr<BoundProgram>> programs_;
   PlanCache plans_;

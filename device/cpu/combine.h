@@ -40,6 +40,7 @@ struct CombineRule {
   bool final = false;  // the result is the whole reduction: avg divides by `ranks` here
   int ranks = 1;
   bool canonical_nan = false;  // Order::canonical: every NaN in the result becomes one quiet NaN
+  bool operator==(const CombineRule&) const = default;
 };
 
 inline constexpr std::size_t kCombineSourcesMax = 4096;  // the most ranks that a schedule may have
