@@ -94,6 +94,7 @@ Result<Communicator> Communicator::shrink(const SplitOptions& options) {
     return Error{Code::invalid_argument, "communicator '" + name() + "' on rank " + std::to_string(rank()) +
                                              " was shrunk already: shrink the one that shrink gave"};
   if (!state_->broken()) state_->break_with({Code::aborted, "communicator '" + name() + "' was shrunk"}, true);
+  runtime.engine().with_token([] {});  // whoever ran an operation of it has stopped: nothing more is written for it
   const auto known_lost = [&] {
     std::set<Rank> lost;
     for (const Rank member : runtime.gone_or_left())

@@ -10,8 +10,8 @@ namespace sluice {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x746f6f6253554c53;  // "SLUSboot"
-constexpr std::uint16_t kVersion = 2;
-constexpr std::size_t kPeerFixedBytes = 1 + 8 + 8 + 4 + 4 + 2 + 1 + 8;
+constexpr std::uint16_t kVersion = 3;
+constexpr std::size_t kPeerFixedBytes = 1 + 8 + 8 + 4 + 4 + 2 + 1 + 8 + 8;
 constexpr std::size_t kPeerBytesMax = kPeerFixedBytes + kHostNameMax + kUnixNameMax;
 constexpr std::size_t kNoticeFixedBytes = 4 + 8 + 1 + 8 + 4 + 1 + 2 + 2;
 

@@ -1,6 +1,14 @@
 #include "comm/executor/code.h"
 
+#include <bit>
+
 namespace sluice {
+
+bool CodeSettings::operator==(const CodeSettings& other) const {
+  const auto bits = [](const CodeSettings& one) { return std::bit_cast<std::uint64_t>(one.rule.reduction.factor); };
+  return bits(*this) == bits(other) && rule == other.rule && wide_scratch == other.wide_scratch &&
+         slice_elements == other.slice_elements && window == other.window;
+}
 
 void BoundCode::bind(const Program& program, const Layout& layout, const CodeSettings& settings) {
   program_ = &program;

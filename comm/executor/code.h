@@ -18,7 +18,7 @@ struct CodeSettings {
   bool wide_scratch = false;  // scratch holds accumulators (Order::canonical)
   std::size_t slice_elements = 1;
   int window = 1;
-  bool operator==(const CodeSettings&) const = default;
+  bool operator==(const CodeSettings& other) const;  // a factor of -0 is another than 0
 };
 
 struct CodeOperand {

@@ -116,10 +116,10 @@ void CommunicatorState::finish(Operation* operation, Status status) {
 }
 
 int CommunicatorState::fail_all() {
-  const Status why =
-      status().ok()
-          ? Status(Code::aborted, "communicator '" + identity_.name + "' was destroyed with operations unfinished")
-          : status();
+  // The others must hear of it: they may still read and write this rank's windows for these operations.
+  if (!broken() && (!collectives_.empty() || messages_ != 0))
+    break_with({Code::aborted, "communicator '" + identity_.name + "' was destroyed with operations unfinished"}, true);
+  const Status why = status();
   int finished = 0;
   const auto fail = [&](std::deque<Operation*>& queue) {
     for (Operation* operation : queue) {
@@ -219,12 +219,12 @@ void CommunicatorState::break_with(const Status& why, bool tell) {
     const std::lock_guard lock(mutex_);
     if (broken_.load(std::memory_order_relaxed)) return;
     status_ = why;
+    runtime_->note_broken();  // before anybody sees that it is broken, and frees a window
     broken_.store(true, std::memory_order_release);
   }
   log(LogLevel::error, runtime_->world_rank(), std::string(sluice::name(why.code())) + ": " + why.text());
   if (tell)
     runtime_->control().flood({NoticeKind::abort, identity_.id, runtime_->world_rank(), why.code(), why.text(), {}});
-  runtime_->note_broken();
   runtime_->engine().wake();
 }
 

@@ -22,8 +22,8 @@ CommunicatorState::CommunicatorState(std::shared_ptr<RuntimeState> runtime, Iden
 CommunicatorState::~CommunicatorState() {
   runtime_->unlist(identity_.id, *this);
   runtime_->engine().with_token([this] {
-    broken_.store(true, std::memory_order_release);
     runtime_->engine().remove(*this);
+    broken_.store(true, std::memory_order_release);
   });
   pool_->close();
   std::vector<SentOn> sent_on;

@@ -121,6 +121,8 @@ void Engine::wait(Operation& operation) {
       waiters_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
+  // What others posted meanwhile has nobody now who drives it.
+  if (drowsy_.load(std::memory_order_relaxed) && unfinished_.load(std::memory_order_relaxed) > 0) serve_.notify_one();
 }
 
 // Somebody else drives, our operation too. If it is the engine's thread, it makes way.

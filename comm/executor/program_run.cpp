@@ -92,7 +92,6 @@ Advance ProgramRun::run_actions() {
         if (!combine_now(b_.code->combine(action.index))) return Advance::failed;
         break;
       case Act::commit:
-        bytes_sent_ += headers_[action.flow].bytes;
         b_.out_flows[action.flow]->commit(headers_[action.flow]);
         if (headers_[action.flow].names_memory())
           described_until_[action.flow] = b_.out_flows[action.flow]->committed();
@@ -177,6 +176,7 @@ bool ProgramRun::place_message(const CodeOperand& operand, CombineTarget& target
   const std::size_t bytes = bytes_in(operand.form);
   SlotHeader& header = headers_[operand.flow];
   header = {b_.digest, static_cast<std::uint32_t>(bytes), SlotHeader::kNoPayload};
+  bytes_sent_ += bytes;
   if (operand.lent) {
     const InFlow& flow = *b_.in_flows[operand.offer];
     const SlotHeader offer = flow.header(operand.depth);
@@ -206,6 +206,7 @@ bool ProgramRun::describe(const CodeOperand& from, const CodeOperand& to) {
   const std::uint64_t offset = window_offset(from, to.flow);
   if (offset == SlotHeader::kNoPayload) return false;
   headers_[to.flow] = {b_.digest, static_cast<std::uint32_t>(bytes_in(to.form)), offset};
+  bytes_sent_ += bytes_in(to.form);
   return true;
 }
 

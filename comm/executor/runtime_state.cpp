@@ -210,6 +210,7 @@ std::vector<LaneCounters> RuntimeState::lane_counters() const {
 void* RuntimeState::allocate_window(std::size_t bytes, bool& shared) {
   void* memory = nullptr;
   engine().with_token([&] {
+    free_late_windows(clock().now());
     for (Transport* transport : transport_list())
       if (memory == nullptr) memory = transport->allocate_window(bytes);
   });

@@ -94,7 +94,7 @@ struct ScheduleBuilder::State {
     for (const Place& place : step.to) {
       if (place.rank == step.executor) continue;
       use(pair(step.executor, place.rank));
-      use(pair(place.rank, step.executor));  // its offer
+      if (pending_count == 1) use(pair(place.rank, step.executor));  // its offer; in a moment nothing is lent
     }
   }
   void fail(const Pending& step, std::size_t number, const std::string& what);

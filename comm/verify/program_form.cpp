@@ -15,9 +15,10 @@ Status check_operand(const Program& program, const Operand& operand, bool target
     const std::size_t offers = target ? program.in_peers.size() : program.out_peers.size();
     if (operand.flow >= flows)
       return invalid("a message of flow " + std::to_string(operand.flow) + " of " + std::to_string(flows));
-    if (operand.lent && operand.offer >= offers)
+    if (!operand.lent) return {};
+    if (operand.offer >= offers)
       return invalid("an offer of flow " + std::to_string(operand.offer) + " of " + std::to_string(offers));
-    return {};
+    if (target) return {};  // a source lies in this rank's memory
   }
   int chunks = shape.scratch_chunks;
   if (operand.buffer == Buffer::input) chunks = shape.has_input(program.rank) ? shape.input_chunks() : 0;

@@ -68,7 +68,12 @@ Result<ProgramMachine::Value> ProgramMachine::take(const Operand& source) {
 Status ProgramMachine::take_home(const Message& result, const CombineAction& action) {
   const bool copies = action.from.size() == 1 && action.to.size() == 1 && !action.to[0].message;
   if (!copies || !action.from[0].lent) return fault("reads a result that was written where another step lent");
+  const Operand& from = action.from[0];
   const auto home = key_of(place_of(rank_, action.to[0]), slice_now());
+  if (key_of(place_of(rank_, from), slice_now()) != home ||
+      program().out_peers[from.offer] != program().in_peers[from.flow])
+    return fault("takes home " + print(place_of(rank_, action.to[0])) + ", but looks for it at " +
+                 print(place_of(rank_, from)));
   if (state().lent.erase(home) == 0 || home != key_of(result.place, result.slice))
     return fault("takes home " + print(place_of(rank_, action.to[0])) + ", but " + print(result.place) +
                  " was written");

@@ -2,8 +2,9 @@
 // direct sources, lost signals, and the collective's post-condition once more.
 //
 //   Argument  ranks are sequential and talk only through FIFO flows with finite credits (a Kahn network), so one
-//             fair run decides deadlock and results for every interleaving. Direct reads are the one exception: a
-//             described message must stay unchanged until released, which is checked for every write of its sender.
+//             fair run decides deadlock and results for every interleaving. Memory that others touch is the exception: a
+//             described place must stay unchanged until it was read, and a lent one untouched by all but its borrower
+//             until the result came. Both are checked for every read and write, by what the owner's own waits told it.
 //   Limits    a proof holds for its slots and window, and for any number of slices once it holds for three groups of them (the
 //             groups follow one another alike). Slots above Program::credits only add room.
 //   Cost      O(actions x slices x P/64).

@@ -48,9 +48,11 @@ class LoopWorld::Endpoint final : public Transport {
   }
 
   LinkClass link_class() const override { return LinkClass::loop; }
-  Capabilities capabilities(Rank) const override {
+  Capabilities capabilities(Rank peer) const override {
+    const bool windows =
+        arena_.data() != nullptr && world_.endpoints_[static_cast<std::size_t>(peer)]->arena_.data() != nullptr;
     const double mean = 0.5e-9 * static_cast<double>((world_.options_.delay_min + world_.options_.delay_max).count());
-    return {LinkClass::loop, arena_.data() != nullptr, mean, 1e10, kSlotBytesMax};
+    return {LinkClass::loop, windows, mean, 1e10, kSlotBytesMax};
   }
 
   Result<OutFlow*> open_out(Rank peer, FlowId id, RingShape shape) override {

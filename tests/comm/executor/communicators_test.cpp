@@ -64,6 +64,23 @@ TEST(Communicators, AFreedWindowIsNotGivenOutAgainSoonAfterAnError) {
   EXPECT_EQ(wrong, "");
 }
 
+// They would use this rank's windows for an operation that it has given up.
+TEST(Communicators, TheOthersHearOfOneThatEndsWithAnOperationUnfinished) {
+  const std::string wrong = run_ranks({2, "shm", {}}, [&](Runtime& runtime) -> std::string {
+    Communicator world = runtime.world();
+    Communicator other = *world.split(0, 0, soon_given_up());
+    const float one = 1;
+    float sum = 0;
+    if (world.rank() == 1) std::this_thread::sleep_for(milliseconds(50));
+    Work work = other.all_reduce({&one, &sum, 1, DataType::float32}, ReduceOp::sum);
+    if (world.rank() == 0) other = Communicator();
+    const Status ended = work.wait();
+    if (const Status met = world.barrier().wait(); !met.ok()) return met.text();
+    return ended.code() == Code::aborted ? "" : "it ended with: " + ended.text();
+  });
+  EXPECT_EQ(wrong, "");
+}
+
 TEST(Communicators, AnyColorsOfAnySplitsGiveDifferentNumbers) {
   const std::string wrong = run_ranks({2, "shm", {}}, [&](Runtime& runtime) -> std::string {
     Communicator world = runtime.world();

@@ -216,6 +216,7 @@ TEST(ProgramMutants, FewerCredits) { mutate_programs("fewer credits", mutation::
 TEST(ProgramMutants, SwappedSteps) { mutate_programs("swapped steps", mutation::swapped_steps); }
 TEST(ProgramMutants, DescribedTooMuch) { mutate_programs("described too much", mutation::described_too_much); }
 TEST(ProgramMutants, AWrongOffer) { mutate_programs("wrong offer", mutation::wrong_offer); }
+TEST(ProgramMutants, AWrongHome) { mutate_programs("wrong home", mutation::wrong_home); }
 TEST(ProgramMutants, ALentPlaceForgotten) { mutate_programs("lent place forgotten", mutation::not_lent); }
 TEST(ProgramMutants, ADroppedClosingWait) { mutate_programs("dropped closing wait", mutation::dropped_closing); }
 TEST(ProgramMutants, AWrongOperand) { mutate_programs("wrong operand", mutation::wrong_operand); }

@@ -197,6 +197,19 @@ bool wrong_offer(std::vector<Program>& programs, Rng& rng, int&) {
   return place.chunk != before;
 }
 
+// A rank looks for a result elsewhere than where it lent.
+bool wrong_home(std::vector<Program>& programs, Rng& rng, int&) {
+  Program& program = draw_program(programs, rng);
+  std::vector<Operand*> lent;
+  for (CombineAction& action : program.combines)
+    if (action.from[0].lent) lent.push_back(&action.from[0]);
+  if (lent.empty()) return false;
+  Operand& source = *lent[rng.below(lent.size())];
+  const std::int32_t before = source.chunk;
+  source.chunk = static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(program.shape.output_chunks()) + 1));
+  return source.chunk != before;
+}
+
 // One end forgets that a place is lent.
 bool not_lent(std::vector<Program>& programs, Rng& rng, int&) {
   Program& program = draw_program(programs, rng);

@@ -35,6 +35,7 @@ bool swapped_steps(std::vector<Program>& programs, Rng& rng, int& slots);
 bool described_too_much(std::vector<Program>& programs, Rng& rng, int& slots);
 bool wrong_operand(std::vector<Program>& programs, Rng& rng, int& slots);
 bool wrong_offer(std::vector<Program>& programs, Rng& rng, int& slots);
+bool wrong_home(std::vector<Program>& programs, Rng& rng, int& slots);
 bool not_lent(std::vector<Program>& programs, Rng& rng, int& slots);
 bool dropped_closing(std::vector<Program>& programs, Rng& rng, int& slots);
 

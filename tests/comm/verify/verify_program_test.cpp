@@ -263,8 +263,15 @@ TEST_F(VerifyProgramsLent, ByLendingWhatItWritesItself) {
 
 TEST_F(VerifyProgramsLent, ByAnotherPlaceThanTheOneItTakesHome) {
   for (CombineAction& action : programs_[1].combines)
-    if (action.from[0].lent && action.to[0].chunk == 0) action.to[0].chunk = 1;
+    if (action.from[0].lent && action.to[0].chunk == 0) action.to[0].chunk = action.from[0].chunk = 1;
   EXPECT_NE(fault().find("takes home r1.out.1, but r1.out.0 was written"), std::string::npos) << fault();
+}
+
+TEST_F(VerifyProgramsLent, ByLookingForAResultElsewhere) {
+  lent_source().chunk = 1;
+  EXPECT_NE(fault().find("takes home r1.out.0, but looks for it at r1.out.1"), std::string::npos) << fault();
+  lent_source().chunk = 9;
+  EXPECT_EQ(fault(), "rank 1: no place out.9");
 }
 
 TEST_F(VerifyProgramsLent, ByAReceiverThatDoesNotKnowThatItLent) {
