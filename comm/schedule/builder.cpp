@@ -107,7 +107,7 @@ struct ScheduleBuilder::State {
   int level_of_messages(int level);
   void count_messages(const Pending& step, int level);
   void derive(const Pending& step, int level, int weight);
-  void mark_read(const Place& place);
+  void mark_read(const Place& place, std::int32_t writer);
   void flush();
 };
 
@@ -217,8 +217,7 @@ bool ScheduleBuilder::State::is_nothing_in_place(const Pending& step) const {
 }
 
 // What wrote the place last was not the last to touch it.
-void ScheduleBuilder::State::mark_read(const Place& place) {
-  const std::int32_t writer = track(place).step;
+void ScheduleBuilder::State::mark_read(const Place& place, std::int32_t writer) {
   if (writer < 0) return;
   Step& step = schedule.steps[static_cast<std::size_t>(writer)];
   for (std::size_t i = 0; i < step.to.size(); ++i)
@@ -229,7 +228,7 @@ int ScheduleBuilder::State::level_of_places(const Pending& step) {
   int level = 0;
   for (const Place& place : step.from) {
     const Track& source = track(in_place_name(schedule.shape, place));
-    mark_read(in_place_name(schedule.shape, place));
+    mark_read(in_place_name(schedule.shape, place), source.step);
     level = std::max(level, (place.buffer == Buffer::input ? source.change : source.write) + 1);
   }
   const bool nothing = is_nothing_in_place(step);
@@ -287,12 +286,10 @@ void ScheduleBuilder::State::count_messages(const Pending& step, int level) {
 void ScheduleBuilder::State::derive(const Pending& step, int level, int weight) {
   const auto& only = schedule.only;
   const auto touches = [&](const Place& place) { return place.rank == *only; };
-  if (only && step.executor != *only && std::none_of(step.from.begin(), step.from.end(), touches) &&
-      std::none_of(step.to.begin(), step.to.end(), touches)) {
-    for (const Place& place : step.to) track(place).step = -1;
-    return;
-  }
-  for (const Place& place : step.to) track(place).step = static_cast<std::int32_t>(schedule.steps.size());
+  const bool keeps = !only || step.executor == *only || std::any_of(step.from.begin(), step.from.end(), touches) ||
+                     std::any_of(step.to.begin(), step.to.end(), touches);
+  for (const Place& place : step.to) track(place).step = keeps ? static_cast<std::int32_t>(schedule.steps.size()) : -1;
+  if (!keeps) return;
   Step& kept = schedule.steps.emplace_back();
   kept.executor = step.executor;
   kept.from = step.from;
