@@ -161,14 +161,22 @@ bool swapped_steps(std::vector<Program>& programs, Rng& rng, int&) {
   return true;
 }
 
-bool described_too_much(std::vector<Program>& programs, Rng& rng, int&) {
-  Program& program = draw_program(programs, rng);
-  std::vector<Operand*> copied;
+// One of the sources and targets for which `is(operand, is_target)` holds; nullptr: there is none.
+template <typename Is>
+static Operand* draw_operand(Program& program, Rng& rng, Is is) {
+  std::vector<Operand*> found;
   for (CombineAction& action : program.combines)
-    for (Operand& to : action.to)
-      if (to.message && !to.direct) copied.push_back(&to);
-  if (copied.empty()) return false;
-  copied[rng.below(copied.size())]->direct = true;
+    for (auto* operands : {&action.from, &action.to})
+      for (Operand& operand : *operands)
+        if (is(operand, operands == &action.to)) found.push_back(&operand);
+  return found.empty() ? nullptr : found[rng.below(found.size())];
+}
+
+bool described_too_much(std::vector<Program>& programs, Rng& rng, int&) {
+  const auto copied = [](const Operand& one, bool target) { return target && one.message && !one.direct; };
+  Operand* const operand = draw_operand(draw_program(programs, rng), rng, copied);
+  if (operand == nullptr) return false;
+  operand->direct = true;
   return true;
 }
 
@@ -200,26 +208,20 @@ bool wrong_offer(std::vector<Program>& programs, Rng& rng, int&) {
 // A rank looks for a result elsewhere than where it lent.
 bool wrong_home(std::vector<Program>& programs, Rng& rng, int&) {
   Program& program = draw_program(programs, rng);
-  std::vector<Operand*> lent;
-  for (CombineAction& action : program.combines)
-    if (action.from[0].lent) lent.push_back(&action.from[0]);
-  if (lent.empty()) return false;
-  Operand& source = *lent[rng.below(lent.size())];
-  const std::int32_t before = source.chunk;
-  source.chunk = static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(program.shape.output_chunks()) + 1));
-  return source.chunk != before;
+  const auto lent = [](const Operand& one, bool target) { return !target && one.lent; };
+  Operand* const source = draw_operand(program, rng, lent);
+  if (source == nullptr) return false;
+  const std::int32_t before = source->chunk;
+  source->chunk = static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(program.shape.output_chunks()) + 1));
+  return source->chunk != before;
 }
 
 // One end forgets that a place is lent.
 bool not_lent(std::vector<Program>& programs, Rng& rng, int&) {
-  Program& program = draw_program(programs, rng);
-  std::vector<Operand*> lent;
-  for (CombineAction& action : program.combines)
-    for (auto* operands : {&action.from, &action.to})
-      for (Operand& operand : *operands)
-        if (operand.lent) lent.push_back(&operand);
-  if (lent.empty()) return false;
-  lent[rng.below(lent.size())]->lent = false;
+  Operand* const operand =
+      draw_operand(draw_program(programs, rng), rng, [](const Operand& one, bool) { return one.lent; });
+  if (operand == nullptr) return false;
+  operand->lent = false;
   return true;
 }
 
