@@ -70,10 +70,9 @@ std::string describe(int index, pid_t pid, int wait_status) {
   return text + "ended with exit code " + std::to_string(WEXITSTATUS(wait_status));
 }
 
-// Takes up every child that has ended. The first failure goes into `outcome`, unless it is a consequence of our own signals.
+// Takes up every child that has ended. The failure that explains the others goes into `outcome`: the first one, but rather the first
+// that was killed, since a process that dies may be reaped after those who failed because of it. What we ended explains nothing.
 int reap(std::vector<Child>& children, LaunchOutcome& outcome, bool ended_by_us) {
-  const bool failed_before = outcome.failed_process >= 0 || ended_by_us;
-  bool by_signal = false;
   int ended = 0;
   for (std::size_t i = 0; i < children.size(); ++i) {
     Child& child = children[i];
@@ -83,9 +82,9 @@ int reap(std::vector<Child>& children, LaunchOutcome& outcome, bool ended_by_us)
     ++ended;
     const bool killed = WIFSIGNALED(wait_status);
     const int code = killed ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-    if (code == 0 || failed_before || (outcome.failed_process >= 0 && (by_signal || !killed))) continue;
-    by_signal = killed;
-    outcome = {code, static_cast<int>(i), describe(static_cast<int>(i), child.pid, wait_status)};
+    const bool explained = outcome.exit_code != 0 && (outcome.killed || !killed);
+    if (code == 0 || ended_by_us || explained) continue;
+    outcome = {code, static_cast<int>(i), killed, describe(static_cast<int>(i), child.pid, wait_status)};
   }
   return ended;
 }
@@ -119,7 +118,7 @@ LaunchOutcome wait_for(std::vector<Child>& children, Nanoseconds grace) {
     const int signal = next_signal(std::max(patience, Nanoseconds(1'000'000)));
     if (signal == 0 || signal == SIGCHLD) continue;
     signal_all(children, signal);
-    if (outcome.exit_code == 0) outcome = {128 + signal, -1, std::string("ended by ") + ::strsignal(signal)};
+    if (outcome.exit_code == 0) outcome = {128 + signal, -1, true, std::string("ended by ") + ::strsignal(signal)};
   }
 }
 

@@ -1,8 +1,8 @@
 // Processes of one job on this host: forked, waited for, and ended together.
 //
-//   Ending   the first process that fails decides the exit code; one killed by a signal is named, and of several that are
-//            found dead together it is preferred, since the others usually failed because of it. The rest get `grace`
-//            to end by themselves (their errors name the lost rank), then SIGTERM, then SIGKILL.
+//   Ending   the first process that fails decides the exit code, unless one was killed by a signal before the job was ended:
+//            that one is named, since the others usually failed because of it. The rest get `grace` to end by themselves
+//            (their errors name the lost rank), then SIGTERM, then SIGKILL.
 //   Signals  SIGINT, SIGTERM and SIGHUP sent to the caller go on to every process. While waiting, the caller's signals
 //            are blocked and taken synchronously: no handler is installed. A child dies with its parent.
 //   Threads  call it from the main thread, before any other thread exists: fork copies only the calling one.
@@ -22,9 +22,10 @@ struct LaunchOptions {
 };
 
 struct LaunchOutcome {
-  int exit_code = 0;  // the first failing process's; 128 + signal for one that was killed
+  int exit_code = 0;  // the failing process's; 128 + signal for one that was killed
   int failed_process = -1;
-  std::string text;  // "process 2 (pid 4711) was killed by signal 9 (Killed)"; empty: all ended with 0
+  bool killed = false;  // by a signal
+  std::string text;     // "process 2 (pid 4711) was killed by signal 9 (Killed)"; empty: all ended with 0
 };
 
 inline constexpr int kProcessesMax = 1024;

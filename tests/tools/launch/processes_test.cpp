@@ -45,6 +45,21 @@ TEST(Processes, OneKilledBySignalIsNamed) {
   EXPECT_NE(outcome.text.find("was killed by signal 9"), std::string::npos) << outcome.text;
 }
 
+// A killed process lets go of its connections before it can be reaped: who failed because of it may be reaped first.
+TEST(Processes, OneKilledExplainsAnEarlierExitCode) {
+  const LaunchOutcome outcome = run(
+      3,
+      [](int index) {
+        if (index == 0) return 3;
+        std::this_thread::sleep_for(milliseconds(100));
+        if (index == 1) ::raise(SIGKILL);
+        return 3;
+      },
+      std::chrono::seconds(20));
+  EXPECT_EQ(outcome.exit_code, 128 + SIGKILL);
+  EXPECT_EQ(outcome.failed_process, 1);
+}
+
 TEST(Processes, OthersAreEndedAfterTheGrace) {
   const auto begin = std::chrono::steady_clock::now();
   const LaunchOutcome outcome = run(2, [](int index) {
