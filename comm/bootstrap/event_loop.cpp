@@ -96,10 +96,11 @@ void EventLoop::run() {
     const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsPerRound, timeout_ms());
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
-      if (event.data.u64 == 0) {
+      const std::uint64_t id = event.data.u64;  // a copy: the structure is packed, its fields can't be referred to
+      if (id == 0) {
         std::uint64_t ignored = 0;
         if (::read(wake_.get(), &ignored, sizeof ignored) > 0) run_posted();
-      } else if (const auto found = watches_.find(event.data.u64); found != watches_.end()) {
+      } else if (const auto found = watches_.find(id); found != watches_.end()) {
         const auto ready = found->second;
         (*ready)(event.events);
       }

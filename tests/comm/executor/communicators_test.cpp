@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -66,14 +67,18 @@ TEST(Communicators, AFreedWindowIsNotGivenOutAgainSoonAfterAnError) {
 
 // They would use this rank's windows for an operation that it has given up.
 TEST(Communicators, TheOthersHearOfOneThatEndsWithAnOperationUnfinished) {
+  std::atomic<bool> has_ended{false};
   const std::string wrong = run_ranks({2, "shm", {}}, [&](Runtime& runtime) -> std::string {
     Communicator world = runtime.world();
     Communicator other = *world.split(0, 0, soon_given_up());
     const float one = 1;
     float sum = 0;
-    if (world.rank() == 1) std::this_thread::sleep_for(milliseconds(50));
+    while (world.rank() == 1 && !has_ended) std::this_thread::sleep_for(milliseconds(1));
     Work work = other.all_reduce({&one, &sum, 1, DataType::float32}, ReduceOp::sum);
-    if (world.rank() == 0) other = Communicator();
+    if (world.rank() == 0) {
+      other = Communicator();
+      has_ended = true;
+    }
     const Status ended = work.wait();
     if (const Status met = world.barrier().wait(); !met.ok()) return met.text();
     return ended.code() == Code::aborted ? "" : "it ended with: " + ended.text();
