@@ -87,23 +87,24 @@ std::uintptr_t in_place_start(const Call& call, const CallExtent& extent, Rank r
 
 }  // namespace
 
-Status check_rank(std::string_view field, Rank value, Rank rank, int ranks) {
+Status check_rank(std::string_view call, std::string_view field, Rank value, Rank rank, int ranks) {
   if (value >= 0 && value < ranks) return {};
-  return {Code::invalid_argument, "on rank " + std::to_string(rank) + ": " + std::string(field) + " is " +
-                                      std::to_string(value) + ", but must be a rank of the communicator, 0.." +
-                                      std::to_string(ranks - 1)};
+  return {Code::invalid_argument, "on rank " + std::to_string(rank) + ": " + std::string(call) + "'s " +
+                                      std::string(field) + " is " + std::to_string(value) +
+                                      ", but must be a rank of the communicator, 0.." + std::to_string(ranks - 1)};
 }
 
 Status check_message(MessageWords words, Message message, Rank rank, int ranks) {
-  SLUICE_TRY(check_rank(std::string(words.call) + "'s " + std::string(words.peer), message.peer, rank, ranks));
-  const std::string where = std::string(words.call) + " on rank " + std::to_string(rank) + ": ";
+  SLUICE_TRY(check_rank(words.call, words.peer, message.peer, rank, ranks));
+  const auto bad = [&](const std::string& what) {
+    return Status(Code::invalid_argument, std::string(words.call) + " on rank " + std::to_string(rank) + ": " + what);
+  };
   if (static_cast<std::size_t>(message.type) >= static_cast<std::size_t>(kDataTypes))
-    return {Code::invalid_argument,
-            where + "data type " + std::to_string(static_cast<int>(message.type)) + " is unknown"};
+    return bad("data type " + std::to_string(static_cast<int>(message.type)) + " is unknown");
   if (!bytes_of(message.count, 1, message.type))
-    return {Code::invalid_argument, where + "count " + std::to_string(message.count) + " is larger than any memory"};
+    return bad("count " + std::to_string(message.count) + " is larger than any memory");
   if (message.data == nullptr && message.count > 0)
-    return {Code::invalid_argument, where + "data is a null pointer, but count is " + std::to_string(message.count)};
+    return bad("data is a null pointer, but count is " + std::to_string(message.count));
   return {};
 }
 
@@ -111,8 +112,7 @@ Result<CallExtent> check_call(const Call& call, Rank rank, int ranks) {
   if (static_cast<std::size_t>(call.type) >= static_cast<std::size_t>(kDataTypes))
     return bad(call, rank, "data type " + std::to_string(static_cast<int>(call.type)) + " is unknown");
   if (is_reduction(call.collective)) SLUICE_TRY(check_pair(call.type, call.reduction.op));
-  if (is_rooted(call.collective))
-    SLUICE_TRY(check_rank(std::string(name(call.kind)) + "'s root", call.root, rank, ranks));
+  if (is_rooted(call.collective)) SLUICE_TRY(check_rank(name(call.kind), "root", call.root, rank, ranks));
   const ScheduleShape shape{call.collective, ranks, 1, std::max(call.root, 0), 0};
   CallExtent extent;
   extent.has_in = shape.has_input(rank);

@@ -56,6 +56,6 @@ struct Message {
 };
 Status check_message(MessageWords words, Message message, Rank rank, int ranks);
 
-Status check_rank(std::string_view field, Rank value, Rank rank, int ranks);
+Status check_rank(std::string_view call, std::string_view field, Rank value, Rank rank, int ranks);
 
 }  // namespace sluice::detail

@@ -62,10 +62,4 @@ std::string CollectiveOperation::fault_text() const {
   return {};
 }
 
-// The pool may go with its last operation.
-void CollectiveOperation::give_back() {
-  const std::shared_ptr<OperationPool> pool = pool_;
-  pool->give(this);
-}
-
 }  // namespace sluice::detail

@@ -3,20 +3,17 @@
 
 #include <cstddef>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "comm/executor/call.h"
 #include "comm/executor/operation.h"
-#include "comm/executor/operation_pool.h"
 #include "comm/executor/program_run.h"
 
 namespace sluice::detail {
 
 class CollectiveOperation final : public Operation {
  public:
-  CollectiveOperation(CommunicatorState& communicator, std::shared_ptr<OperationPool> pool)
-      : Operation(communicator), pool_(std::move(pool)) {}
+  using Operation::Operation;
 
   // The code of a v-form. A call with the tables of the last one has that one's.
   // The table of a side that this rank doesn't have was not checked, and is not used.
@@ -30,7 +27,7 @@ class CollectiveOperation final : public Operation {
   std::uint64_t progress_mark() const override { return run_.progress_mark(); }
   std::uint64_t bytes_sent() const override { return run_.bytes_sent(); }
   std::string fault_text() const override;
-  void give_back() override;
+  void give_back() override { give_to_pool(this); }
 
  private:
   struct KeptBlocks {
@@ -40,7 +37,6 @@ class CollectiveOperation final : public Operation {
     std::vector<std::size_t> offsets;  // one after another if none were given
   };
 
-  std::shared_ptr<OperationPool> pool_;
   std::shared_ptr<const BoundCode> code_;   // mostly the one of the use before: then no count goes up or down
   std::shared_ptr<BoundCode> uneven_code_;  // used by this operation alone
   ProgramRun run_;

@@ -23,13 +23,10 @@ std::string seconds(Nanoseconds time) {
 }  // namespace
 
 bool CommunicatorState::enqueue(Operation* operation) {
-  if (operation->fingerprint().kind != OperationKind::point_to_point) {
-    collectives_.push_back(operation);
-  } else {
-    const bool sends = dynamic_cast<SendOperation*>(operation) != nullptr;
-    (sends ? sends_ : receives_)[operation->waiting_for()].push_back(operation);
-    ++messages_;
-  }
+  if (operation->fingerprint().kind == OperationKind::point_to_point)
+    messages_.push(static_cast<PointToPoint*>(operation));
+  else
+    collectives_.push(operation);
   return !std::exchange(active_, true);
 }
 
@@ -41,8 +38,8 @@ CommunicatorState::Turn CommunicatorState::turn(int steps) {
     return result;
   }
   if (!disputed_since_ && !collectives_.empty()) turn_of(collectives_, steps, result);
-  if (messages_ != 0) turn_of_messages(steps, result);
-  if (collectives_.empty() && messages_ == 0) {
+  if (!messages_.empty()) turn_of_messages(steps, result);
+  if (collectives_.empty() && messages_.empty()) {
     active_ = false;
     result.idle = true;
   }
@@ -53,20 +50,16 @@ bool CommunicatorState::ripe() {
   if (broken()) return true;
   if (disputed_since_) return false;
   if (!collectives_.empty() && collectives_.front()->ripe()) return true;
-  if (messages_ == 0) return false;
-  for (auto* queues : {&sends_, &receives_})
-    for (auto& [peer, queue] : *queues)
-      if (!queue.empty() && queue.front()->ripe()) return true;
-  return false;
+  return messages_.ripe();
 }
 
-void CommunicatorState::turn_of(std::deque<Operation*>& queue, int steps, Turn& result) {
+void CommunicatorState::turn_of(OperationQueue& queue, int steps, Turn& result) {
   Operation* operation = queue.front();
   const std::uint64_t before = operation->progress_mark();
   const Advance advance = operation->advance(steps);
   result.moved = result.moved || operation->progress_mark() != before;
   if (advance == Advance::done) {
-    queue.pop_front();
+    queue.pop();
     finish(operation, {});
     ++result.finished;
     result.moved = true;
@@ -77,28 +70,25 @@ void CommunicatorState::turn_of(std::deque<Operation*>& queue, int steps, Turn& 
 }
 
 void CommunicatorState::turn_of_messages(int steps, Turn& result) {
-  const int others = result.finished;
-  turn_of_self(result);
-  for (auto* queues : {&sends_, &receives_})
-    for (auto& [peer, queue] : *queues)
-      if (peer != rank() && !queue.empty()) turn_of(queue, steps, result);
-  messages_ -= static_cast<std::size_t>(result.finished - others);
+  messages_.for_each([&](OperationQueue& queue) {
+    if (queue.front()->waiting_for() == rank())
+      match_own_messages(result);
+    else
+      turn_of(queue, steps, result);
+  });
 }
 
-// A send to oneself and its receive.
-void CommunicatorState::turn_of_self(Turn& result) {
-  auto& sends = sends_[rank()];
-  auto& receives = receives_[rank()];
-  while (!sends.empty() && !receives.empty()) {
-    auto* send = static_cast<SendOperation*>(sends.front());
-    auto* receive = static_cast<ReceiveOperation*>(receives.front());
+// Sends to oneself and their receives.
+void CommunicatorState::match_own_messages(Turn& result) {
+  MessagePeer& self = messages_.peer(rank());
+  while (!self.sends.empty() && !self.receives.empty()) {
+    auto* send = static_cast<SendOperation*>(self.sends.front());
+    auto* receive = static_cast<ReceiveOperation*>(self.receives.front());
     if (!receive->accepts(send->preamble()))
       return break_with({Code::mismatch, title(*receive) + ": " + receive->fault_text()}, true);
     if (send->bytes() != 0) std::memcpy(receive->data(), send->data(), send->bytes());
-    sends.pop_front();
-    receives.pop_front();
-    finish(send, {});
-    finish(receive, {});
+    finish(self.sends.pop(), {});
+    finish(self.receives.pop(), {});
     result.finished += 2;
     result.moved = true;
   }
@@ -117,21 +107,15 @@ void CommunicatorState::finish(Operation* operation, Status status) {
 
 int CommunicatorState::fail_all() {
   // The others must hear of it: they may still read and write this rank's windows for these operations.
-  if (!broken() && (!collectives_.empty() || messages_ != 0))
+  if (!broken() && (!collectives_.empty() || !messages_.empty()))
     break_with({Code::aborted, "communicator '" + identity_.name + "' was destroyed with operations unfinished"}, true);
   const Status why = status();
   int finished = 0;
-  const auto fail = [&](std::deque<Operation*>& queue) {
-    for (Operation* operation : queue) {
-      finish(operation, why);
-      ++finished;
-    }
-    queue.clear();
+  const auto fail = [&](OperationQueue& queue) {
+    for (; !queue.empty(); ++finished) finish(queue.pop(), why);
   };
   fail(collectives_);
-  for (auto& [peer, queue] : sends_) fail(queue);
-  for (auto& [peer, queue] : receives_) fail(queue);
-  messages_ = 0;
+  messages_.for_each(fail);
   active_ = false;
   return finished;
 }
@@ -164,10 +148,7 @@ void CommunicatorState::watch(Nanoseconds now) {
     if (early_arrivals_.load(std::memory_order_relaxed)) compare_arrivals(collectives_.front()->fingerprint());
     watch_operation(*collectives_.front(), now);
   }
-  for (auto& [peer, queue] : sends_)
-    if (!queue.empty()) watch_operation(*queue.front(), now);
-  for (auto& [peer, queue] : receives_)
-    if (!queue.empty()) watch_operation(*queue.front(), now);
+  messages_.for_each([&](OperationQueue& queue) { watch_operation(*queue.front(), now); });
 }
 
 void CommunicatorState::watch_operation(Operation& operation, Nanoseconds now) {

@@ -12,7 +12,10 @@
 
 namespace sluice::detail {
 CommunicatorState::CommunicatorState(std::shared_ptr<RuntimeState> runtime, Identity identity)
-    : runtime_(std::move(runtime)), identity_(std::move(identity)), lane_count_(runtime_->lane_count(identity_.lane)) {
+    : runtime_(std::move(runtime)),
+      identity_(std::move(identity)),
+      lane_count_(runtime_->lane_count(identity_.lane)),
+      messages_(ranks()) {
   stream_from_ = stream_from();
   message_print_.communicator = identity_.id;
   message_print_.kind = OperationKind::point_to_point;
@@ -113,7 +116,7 @@ Result<CollectiveOperation*> CommunicatorState::prepare(const Call& call, const 
   }
   print.sequence = ++sequence_;
 
-  CollectiveOperation* operation = pool_->take(*this);
+  CollectiveOperation* operation = pool_->take<CollectiveOperation>(*this);
   operation->prepare(print, deadline_of(options), runtime_->clock().ticks());
   RunBinding binding;
   // In place a line is in the cache by the time it is written.
@@ -143,9 +146,13 @@ Work CommunicatorState::submit(Operation* operation) {
   return Work(Status());
 }
 
-// The same for every send and receive of a communicator.
-void CommunicatorState::prepare_message(Operation& operation, const CallOptions& options) const {
-  operation.prepare(message_print_, deadline_of(options), runtime_->clock().ticks());
+template <typename Message, typename Data>
+Work CommunicatorState::submit_message(Data* data, std::size_t count, DataType type, MessagePeer& peer,
+                                       const CallOptions& options) {
+  Message* message = pool_->take<Message>(*this);
+  message->prepare(message_print_, deadline_of(options), runtime_->clock().ticks());
+  message->bind(data, count, type, peer, message_digest_);
+  return submit(message);
 }
 
 Work CommunicatorState::post_send(const void* data, std::size_t count, DataType type, Rank to,
@@ -153,16 +160,13 @@ Work CommunicatorState::post_send(const void* data, std::size_t count, DataType 
   if (Status checked = check_callable(); !checked.ok()) return Work(checked);
   if (Status checked = check_message({"send", "destination"}, {data, count, type, to}, rank(), ranks()); !checked.ok())
     return Work(checked);
-  OutFlow* flow = nullptr;
-  if (to != rank()) {
+  MessagePeer& peer = messages_.peer(to);
+  if (peer.out == nullptr && to != rank()) {
     auto found = out_flow(to, kPointToPointChannel);
     if (!found.ok()) return Work(found.status());
-    flow = *found;
+    peer.out = *found;
   }
-  auto operation = std::make_unique<SendOperation>(*this);
-  prepare_message(*operation, options);
-  operation->bind(data, count, type, to, flow, message_digest_);
-  return submit(operation.release());
+  return submit_message<SendOperation>(data, count, type, peer, options);
 }
 
 Work CommunicatorState::post_receive(void* data, std::size_t count, DataType type, Rank from,
@@ -170,16 +174,13 @@ Work CommunicatorState::post_receive(void* data, std::size_t count, DataType typ
   if (Status checked = check_callable(); !checked.ok()) return Work(checked);
   if (Status checked = check_message({"receive", "source"}, {data, count, type, from}, rank(), ranks()); !checked.ok())
     return Work(checked);
-  InFlow* flow = nullptr;
-  if (from != rank()) {
+  MessagePeer& peer = messages_.peer(from);
+  if (peer.in == nullptr && from != rank()) {
     auto found = in_flow(from, kPointToPointChannel);
     if (!found.ok()) return Work(found.status());
-    flow = *found;
+    peer.in = *found;
   }
-  auto operation = std::make_unique<ReceiveOperation>(*this);
-  prepare_message(*operation, options);
-  operation->bind(data, count, type, from, flow, message_digest_);
-  return submit(operation.release());
+  return submit_message<ReceiveOperation>(data, count, type, peer, options);
 }
 
 }  // namespace sluice::detail

@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,8 +21,9 @@
 #include "comm/executor/collective_operation.h"
 #include "comm/executor/history.h"
 #include "comm/executor/lane_count.h"
+#include "comm/executor/messages.h"
+#include "comm/executor/operation_pool.h"
 #include "comm/executor/plan.h"
-#include "comm/executor/point_to_point.h"
 
 namespace sluice::detail {
 
@@ -108,7 +108,8 @@ class CommunicatorState {
   Result<OutFlow*> out_flow(Rank peer, std::uint8_t channel);
   Result<InFlow*> in_flow(Rank peer, std::uint8_t channel);
   RingShape ring_shape() const;
-  void prepare_message(Operation& operation, const CallOptions& options) const;
+  template <typename Message, typename Data>
+  Work submit_message(Data* data, std::size_t count, DataType type, MessagePeer& peer, const CallOptions& options);
   Result<CollectiveOperation*> prepare(const Call& call, const CallOptions& options);
   Status check_callable() const;
   Nanoseconds deadline_of(const CallOptions& options) const;
@@ -117,9 +118,9 @@ class CommunicatorState {
   void remember(const Fingerprint& fingerprint);
   void compare_arrivals(const Fingerprint& fingerprint);
 
-  void turn_of(std::deque<Operation*>& queue, int steps, Turn& result);
+  void turn_of(OperationQueue& queue, int steps, Turn& result);
   void turn_of_messages(int steps, Turn& result);
-  void turn_of_self(Turn& result);
+  void match_own_messages(Turn& result);
   void finish(Operation* operation, Status status);
   void fault(Operation& operation);
   void announce(const Operation& operation);
@@ -147,10 +148,8 @@ class CommunicatorState {
   std::map<std::pair<Rank, std::uint8_t>, InFlow*> in_flows_;
 
   // Under the owner token.
-  std::deque<Operation*> collectives_;
-  std::map<Rank, std::deque<Operation*>> sends_;
-  std::map<Rank, std::deque<Operation*>> receives_;
-  std::size_t messages_ = 0;  // in sends_ and receives_
+  OperationQueue collectives_;
+  Messages messages_;
   bool active_ = false;
   std::optional<Nanoseconds> disputed_since_;
 

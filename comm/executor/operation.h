@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "base/clock.h"
 #include "comm/executor/fingerprint.h"
+#include "comm/executor/operation_pool.h"
 #include "comm/executor/program_run.h"
 
 namespace sluice::detail {
@@ -21,7 +23,8 @@ class CommunicatorState;
 
 class Operation {
  public:
-  explicit Operation(CommunicatorState& communicator) : communicator_(&communicator) {}
+  Operation(CommunicatorState& communicator, std::shared_ptr<OperationPool> pool)
+      : communicator_(&communicator), pool_(std::move(pool)) {}
   virtual ~Operation() = default;
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
@@ -81,10 +84,19 @@ class Operation {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) give_back();
   }
 
-  Operation* next = nullptr;  // in the engine's list of new posts
+  Operation* next = nullptr;  // in the engine's list of new posts, then in the queue of the communicator
+
+ protected:
+  // To the pool, which may go with its last operation.
+  template <typename Kind>
+  static void give_to_pool(Kind* operation) {
+    const std::shared_ptr<OperationPool> pool = operation->pool_;
+    pool->give(operation);
+  }
 
  private:
   CommunicatorState* communicator_;
+  std::shared_ptr<OperationPool> pool_;
   Fingerprint fingerprint_;
   Nanoseconds deadline_{0};
   static constexpr Nanoseconds kNotLookedAt{-1};

@@ -1,45 +1,61 @@
 #include "comm/executor/operation_pool.h"
 
 #include "comm/executor/collective_operation.h"
+#include "comm/executor/point_to_point.h"
 
 namespace sluice::detail {
 
-OperationPool::~OperationPool() { delete_spare(); }
+OperationPool::OperationPool() = default;
+OperationPool::~OperationPool() = default;
 
-CollectiveOperation* OperationPool::take(CommunicatorState& communicator) {
-  if (CollectiveOperation* spare = spare_.exchange(nullptr, std::memory_order_acquire); spare != nullptr) return spare;
+template <typename Kind>
+Kind* OperationPool::take(CommunicatorState& communicator) {
+  Spares<Kind>& kind = spares<Kind>();
+  if (Kind* spare = kind.first.exchange(nullptr, std::memory_order_acquire); spare != nullptr) return spare;
   const std::lock_guard lock(mutex_);
-  if (rest_.empty()) return new CollectiveOperation(communicator, shared_from_this());
-  CollectiveOperation* operation = rest_.back().release();
-  rest_.pop_back();
+  if (kind.rest.empty()) return new Kind(communicator, shared_from_this());
+  Kind* operation = kind.rest.back().release();
+  kind.rest.pop_back();
   return operation;
 }
 
-void OperationPool::give(CollectiveOperation* operation) {
+template <typename Kind>
+void OperationPool::give(Kind* operation) {
   if (closed_) {
     delete operation;
     return;
   }
-  if (CollectiveOperation* other = spare_.exchange(operation); other != nullptr) keep(other);
-  if (closed_) delete_spare();  // meanwhile
+  if (Kind* other = spares<Kind>().first.exchange(operation); other != nullptr) keep(other);
+  if (closed_) delete_spares<Kind>();  // meanwhile
 }
 
-void OperationPool::keep(CollectiveOperation* operation) {
-  std::unique_ptr<CollectiveOperation> owned(operation);
+template <typename Kind>
+void OperationPool::keep(Kind* operation) {
+  std::unique_ptr<Kind> owned(operation);
   const std::lock_guard lock(mutex_);
-  if (!closed_) rest_.push_back(std::move(owned));
+  if (!closed_) spares<Kind>().rest.push_back(std::move(owned));
 }
 
-void OperationPool::delete_spare() { const std::unique_ptr<CollectiveOperation> deleted(spare_.exchange(nullptr)); }
+template <typename Kind>
+void OperationPool::delete_spares() {
+  const std::unique_ptr<Kind> deleted(spares<Kind>().first.exchange(nullptr));
+  std::vector<std::unique_ptr<Kind>> rest;
+  const std::lock_guard lock(mutex_);
+  rest.swap(spares<Kind>().rest);
+}
 
 void OperationPool::close() {
-  std::vector<std::unique_ptr<CollectiveOperation>> deleted;
-  {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    deleted.swap(rest_);
-  }
-  delete_spare();
+  closed_ = true;
+  delete_spares<CollectiveOperation>();
+  delete_spares<SendOperation>();
+  delete_spares<ReceiveOperation>();
 }
+
+template CollectiveOperation* OperationPool::take<CollectiveOperation>(CommunicatorState&);
+template SendOperation* OperationPool::take<SendOperation>(CommunicatorState&);
+template ReceiveOperation* OperationPool::take<ReceiveOperation>(CommunicatorState&);
+template void OperationPool::give(CollectiveOperation*);
+template void OperationPool::give(SendOperation*);
+template void OperationPool::give(ReceiveOperation*);
 
 }  // namespace sluice::detail

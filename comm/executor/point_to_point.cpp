@@ -13,11 +13,11 @@ constexpr std::size_t kCopiedBytesMax = 32 << 10;  // in a slot: all slots toget
 
 }  // namespace
 
-void SendOperation::bind(const void* data, std::size_t count, DataType type, Rank to, OutFlow* flow,
-                         std::uint32_t digest) {
+void SendOperation::bind(const void* data, std::size_t count, DataType type, MessagePeer& to, std::uint32_t digest) {
   start(to, count, type, digest);
   data_ = static_cast<const std::byte*>(data);
-  flow_ = flow;
+  flow_ = to.out;
+  described_until_ = 0;
 }
 
 Advance SendOperation::advance(int steps) {
@@ -57,11 +57,10 @@ void SendOperation::send_next() {
   moved_ += bytes;
 }
 
-void ReceiveOperation::bind(void* data, std::size_t count, DataType type, Rank from, InFlow* flow,
-                            std::uint32_t digest) {
+void ReceiveOperation::bind(void* data, std::size_t count, DataType type, MessagePeer& from, std::uint32_t digest) {
   start(from, count, type, digest);
   data_ = static_cast<std::byte*>(data);
-  flow_ = flow;
+  flow_ = from.in;
 }
 
 Advance ReceiveOperation::advance(int steps) {
@@ -82,7 +81,7 @@ bool ReceiveOperation::accepts(const Preamble& said) {
     const std::string type = one.type < kDataTypes ? std::string(name(static_cast<DataType>(one.type))) : "?";
     return std::to_string(one.count) + " elements of " + type;
   };
-  fault_ = "rank " + std::to_string(peer_) + " sends " + words(said) + ", rank " +
+  fault_ = "rank " + std::to_string(peer_->rank) + " sends " + words(said) + ", rank " +
            std::to_string(communicator().rank()) + " receives " + words(mine);
   return false;
 }
@@ -93,14 +92,14 @@ bool ReceiveOperation::take_first() {
   Preamble said;
   if (header.digest != digest_ || header.described() || header.bytes < sizeof(said) ||
       header.bytes > flow_->ring().shape().slot_bytes || payload == nullptr) {
-    fault_ = "rank " + std::to_string(peer_) + " sent something that is no message of send";
+    fault_ = "rank " + std::to_string(peer_->rank) + " sent something that is no message of send";
     return false;
   }
   std::memcpy(&said, payload, sizeof(said));
   if (!accepts(said)) return false;
   const std::size_t with_it = header.bytes - sizeof(said);
   if (with_it != 0 && with_it != bytes_) {
-    fault_ = "rank " + std::to_string(peer_) + " sent " + std::to_string(with_it) + " bytes where " +
+    fault_ = "rank " + std::to_string(peer_->rank) + " sent " + std::to_string(with_it) + " bytes where " +
              std::to_string(bytes_) + " were announced";
     return false;
   }
@@ -115,7 +114,7 @@ bool ReceiveOperation::take_next() {
   const std::byte* payload = flow_->payload(header);
   if (header.digest != digest_ || payload == nullptr || header.bytes == 0 || header.bytes > bytes_ - moved_ ||
       header.bytes > flow_->ring().shape().slot_bytes) {
-    fault_ = "rank " + std::to_string(peer_) + " sent " + std::to_string(header.bytes) + " bytes where at most " +
+    fault_ = "rank " + std::to_string(peer_->rank) + " sent " + std::to_string(header.bytes) + " bytes where at most " +
              std::to_string(bytes_ - moved_) + " were left";
     return false;
   }

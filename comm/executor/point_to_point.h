@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/executor/operation.h"
+#include "comm/executor/operation_queue.h"
 
 namespace sluice::detail {
 
@@ -17,27 +17,37 @@ struct Preamble {
   std::uint64_t type = 0;
 };
 
+// What a communicator holds of one other rank, or of this one.
+struct MessagePeer {
+  Rank rank = -1;
+  OutFlow* out = nullptr;  // nullptr: not opened yet, or this rank itself
+  InFlow* in = nullptr;
+  OperationQueue sends;
+  OperationQueue receives;
+};
+
 class PointToPoint : public Operation {
  public:
   using Operation::Operation;
-  Rank peer() const { return peer_; }
+  virtual OperationQueue& queue() const = 0;
   std::size_t bytes() const { return bytes_; }
   Preamble preamble() const { return {count_, static_cast<std::uint64_t>(type_)}; }
-  Rank waiting_for() const override { return peer_; }
+  Rank waiting_for() const override { return peer_->rank; }
   std::uint64_t progress_mark() const override { return progress_; }
   std::uint64_t bytes_sent() const override { return 0; }
   std::string fault_text() const override { return fault_; }
-  void give_back() override { delete this; }
 
  protected:
-  void start(Rank peer, std::size_t count, DataType type, std::uint32_t digest) {
-    peer_ = peer;
+  void start(MessagePeer& peer, std::size_t count, DataType type, std::uint32_t digest) {
+    peer_ = &peer;
     count_ = count;
     type_ = type;
     bytes_ = count * element_bytes(type);
+    moved_ = 0;
+    begun_ = false;
     digest_ = digest;
   }
-  Rank peer_ = -1;
+  MessagePeer* peer_ = nullptr;
   std::size_t count_ = 0;
   DataType type_ = DataType::float32;
   std::size_t bytes_ = 0;
@@ -51,8 +61,9 @@ class PointToPoint : public Operation {
 class SendOperation final : public PointToPoint {
  public:
   using PointToPoint::PointToPoint;
-  // flow == nullptr: to oneself.
-  void bind(const void* data, std::size_t count, DataType type, Rank to, OutFlow* flow, std::uint32_t digest);
+  void bind(const void* data, std::size_t count, DataType type, MessagePeer& to, std::uint32_t digest);
+  OperationQueue& queue() const override { return peer_->sends; }
+  void give_back() override { give_to_pool(this); }
   Advance advance(int steps) override;
   bool ripe() override {
     if (flow_ == nullptr) return false;
@@ -66,14 +77,16 @@ class SendOperation final : public PointToPoint {
   void send_next();
 
   const std::byte* data_ = nullptr;
-  OutFlow* flow_ = nullptr;
+  OutFlow* flow_ = nullptr;  // nullptr: to oneself
   std::uint64_t described_until_ = 0;
 };
 
 class ReceiveOperation final : public PointToPoint {
  public:
   using PointToPoint::PointToPoint;
-  void bind(void* data, std::size_t count, DataType type, Rank from, InFlow* flow, std::uint32_t digest);
+  void bind(void* data, std::size_t count, DataType type, MessagePeer& from, std::uint32_t digest);
+  OperationQueue& queue() const override { return peer_->receives; }
+  void give_back() override { give_to_pool(this); }
   Advance advance(int steps) override;
   bool ripe() override { return flow_ != nullptr && flow_->ready(); }
   std::byte* data() const { return data_; }
