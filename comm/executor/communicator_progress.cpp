@@ -267,6 +267,10 @@ void CommunicatorState::disagree(const Fingerprint& print, const std::string& di
              true);
 }
 
+void CommunicatorState::on_abort(const Notice& notice) {
+  if (rank_of_world(notice.world_rank)) break_with({notice.code, notice.text}, false);
+}
+
 void CommunicatorState::on_peer_lost(Rank world_rank, const std::string& how) {
   const auto other = rank_of_world(world_rank);
   if (!other) return;

@@ -83,6 +83,7 @@ class CommunicatorState {
   // From the control plane.
   // `waits`: for whom that rank waits, in words; `fingerprints`: the present one first.
   void on_arrival(Rank world_rank, const std::string& waits, const std::vector<Fingerprint>& fingerprints);
+  void on_abort(const Notice& notice);
   void on_peer_lost(Rank world_rank, const std::string& how);
 
  private:

@@ -17,6 +17,7 @@ constexpr std::size_t kPlainAlignment = 4096;
 constexpr Nanoseconds kDrainMax = std::chrono::minutes(1);
 constexpr Nanoseconds kLateWrites = std::chrono::seconds(5);  // more than a living peer needs to hear of an error
 constexpr Nanoseconds kLingerMax = std::chrono::seconds(2);
+constexpr std::size_t kAbortsKept = 256;  // of communicators that may be still being made here
 
 }  // namespace
 
@@ -97,11 +98,15 @@ Communicator RuntimeState::make_communicator(Identity identity) {
   auto state = std::make_shared<CommunicatorState>(shared_from_this(), std::move(identity));
   directory_.add(id, *state);
   std::map<Rank, std::string> gone;
+  std::deque<Notice> aborts;
   {
     const std::lock_guard lock(mutex_);
     gone = gone_;
+    aborts = aborts_;
   }
   for (const auto& [rank, how] : gone) state->on_peer_lost(rank, how);
+  for (const Notice& notice : aborts)
+    if (notice.communicator == id) state->on_abort(notice);
   return Communicator(std::move(state));
 }
 
@@ -164,16 +169,22 @@ void RuntimeState::on_notice(const Notice& notice) {
     case NoticeKind::peer_lost:
     case NoticeKind::peer_left: return on_peer_gone(notice);
     case NoticeKind::shrink: return shrinks_->on_notice(notice);
-    case NoticeKind::abort:
+    case NoticeKind::abort: return on_abort(notice);
     case NoticeKind::arrival: break;
   }
   directory_.visit(notice.communicator, [&](CommunicatorState& communicator) {
-    if (!communicator.rank_of_world(notice.world_rank)) return;
-    if (notice.kind == NoticeKind::abort)
-      communicator.break_with({notice.code, notice.text}, false);
-    else
-      communicator.on_arrival(notice.world_rank, notice.text, decode_fingerprints(notice.payload));
+    communicator.on_arrival(notice.world_rank, notice.text, decode_fingerprints(notice.payload));
   });
+}
+
+// Another member may give a communicator up while it is still being made here.
+void RuntimeState::on_abort(const Notice& notice) {
+  {
+    const std::lock_guard lock(mutex_);
+    aborts_.push_back(notice);
+    if (aborts_.size() > kAbortsKept) aborts_.pop_front();
+  }
+  directory_.visit(notice.communicator, [&](CommunicatorState& communicator) { communicator.on_abort(notice); });
 }
 
 void RuntimeState::on_peer_gone(const Notice& notice) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -90,6 +91,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   void drain(bool all);
   void linger();
   void on_notice(const Notice& notice);
+  void on_abort(const Notice& notice);
   void on_peer_gone(const Notice& notice);
   std::vector<Transport*> transport_list() const;
 
@@ -104,6 +106,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   mutable std::mutex mutex_;
   std::map<Rank, std::string> gone_;           // GUARDED_BY(mutex_): who died, and how
   std::map<Rank, std::string> left_;           // GUARDED_BY(mutex_)
+  std::deque<Notice> aborts_;                  // GUARDED_BY(mutex_): the last ones, of any communicator
   std::map<std::string, LaneCount> counters_;  // GUARDED_BY(mutex_)
   std::unique_ptr<Engine> engine_;             // last: its thread uses everything above
 };
