@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "base/fork_guard.h"
 #include "base/log.h"
@@ -62,6 +63,7 @@ Result<Transport*> RuntimeState::transport_to(Rank world_peer) const {
 LinkModel RuntimeState::link_model(const std::vector<Rank>& members) const {
   LinkModel weakest;
   weakest.latency_seconds = 0;
+  weakest.bytes_per_second = std::numeric_limits<double>::infinity();
   for (const Rank member : members) {
     if (member == members.front()) continue;
     // Judged between hosts, not from this rank: every rank gets the same answer.
@@ -74,7 +76,7 @@ LinkModel RuntimeState::link_model(const std::vector<Rank>& members) const {
       break;
     }
   }
-  if (weakest.latency_seconds == 0) weakest.latency_seconds = LinkModel{}.latency_seconds;
+  if (weakest.latency_seconds == 0) weakest = LinkModel{};  // nobody else is in it
   const bool shared_memory =
       !parts_.transports.empty() && parts_.transports.front()->link_class() == LinkClass::shared_memory;
   return tuned_link(weakest, parts_.tuning.get(), control(), members, shared_memory);

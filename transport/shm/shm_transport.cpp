@@ -70,7 +70,7 @@ ShmTransport::ShmTransport(Rank rank, int ranks, Dialer& dialer, Poller poller, 
 ShmTransport::~ShmTransport() = default;
 
 Capabilities ShmTransport::capabilities(Rank) const {
-  return {LinkClass::shared_memory, true, 0.3e-6, 8e9, std::min<std::size_t>(kSlotBytesMax, arena_->bytes() / 64)};
+  return {LinkClass::shared_memory, true, 0.25e-6, 12e9, std::min<std::size_t>(kSlotBytesMax, arena_->bytes() / 64)};
 }
 
 // ---- flows

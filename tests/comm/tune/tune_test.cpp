@@ -31,7 +31,7 @@ LinkModel model_of(const LinkMeasures& link) {
 const Algorithm* all_reduce(std::string_view name) { return find_algorithm(Collective::all_reduce, name); }
 
 TEST(Tune, WithoutTimesTheModelDecides) {
-  const LinkModel link;
+  const LinkModel link{1e-6, 5e9, 8e9, nullptr};
   for (const int ranks : {2, 3, 8})
     for (const double bytes : {8.0, 4096.0, 1e7}) {
       const auto all = predict(request(ranks, bytes), link);
