@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "comm/executor/communicator_state.h"
 #include "comm/executor/runtime_state.h"
+#include "device/cpu/copy.h"
 
 namespace sluice::detail {
 namespace {
@@ -86,7 +87,7 @@ void CommunicatorState::match_own_messages(Turn& result) {
     auto* receive = static_cast<ReceiveOperation*>(self.receives.front());
     if (!receive->accepts(send->preamble()))
       return break_with({Code::mismatch, title(*receive) + ": " + receive->fault_text()}, true);
-    if (send->bytes() != 0) std::memcpy(receive->data(), send->data(), send->bytes());
+    if (send->bytes() != 0) copy_bytes(receive->data(), send->data(), send->bytes());
     finish(self.sends.pop(), {});
     finish(self.receives.pop(), {});
     result.finished += 2;

@@ -4,12 +4,13 @@
 #include <cstring>
 
 #include "comm/executor/communicator_state.h"
+#include "device/cpu/copy.h"
 
 namespace sluice::detail {
 namespace {
 
-constexpr std::size_t kDescribeBytesMin = 4096;
-constexpr std::size_t kCopiedBytesMax = 32 << 10;  // in a slot: all slots together stay in a second-level cache
+constexpr std::size_t kDescribeBytesMin = 8 << 10;  // a smaller one is copied, and the sender goes on
+constexpr std::size_t kCopiedBytesMax = 32 << 10;   // in a slot: all slots together stay in a second-level cache
 
 }  // namespace
 
@@ -35,10 +36,11 @@ Advance SendOperation::advance(int steps) {
 
 void SendOperation::send_first() {
   const Preamble said = preamble();
-  const std::size_t with_it = bytes_ <= flow_->ring().shape().slot_bytes - sizeof(said) ? bytes_ : 0;
+  const std::size_t most = std::min<std::size_t>(flow_->ring().shape().slot_bytes - sizeof(said), kDescribeBytesMin);
+  const std::size_t with_it = bytes_ <= most ? bytes_ : 0;
   std::byte* slot = flow_->reserve(sizeof(said) + with_it);
   std::memcpy(slot, &said, sizeof(said));
-  if (with_it != 0) std::memcpy(slot + sizeof(said), data_, with_it);
+  if (with_it != 0) copy_bytes(slot + sizeof(said), data_, with_it);
   flow_->commit({digest_, static_cast<std::uint32_t>(sizeof(said) + with_it), SlotHeader::kNoWindow});
   moved_ = with_it;
   begun_ = true;
@@ -50,7 +52,7 @@ void SendOperation::send_next() {
   if (bytes >= kDescribeBytesMin) offset = flow_->window_offset(data_ + moved_, bytes);
   if (offset == SlotHeader::kNoWindow) {
     bytes = std::min(bytes, kCopiedBytesMax);
-    std::memcpy(flow_->reserve(bytes), data_ + moved_, bytes);
+    copy_bytes(flow_->reserve(bytes), data_ + moved_, bytes);
   }
   flow_->commit({digest_, static_cast<std::uint32_t>(bytes), offset});
   if (offset != SlotHeader::kNoWindow) described_until_ = flow_->committed();
@@ -103,7 +105,7 @@ bool ReceiveOperation::take_first() {
              std::to_string(bytes_) + " were announced";
     return false;
   }
-  if (with_it != 0) std::memcpy(data_, payload + sizeof(said), with_it);
+  if (with_it != 0) copy_bytes(data_, payload + sizeof(said), with_it);
   moved_ = with_it;
   begun_ = true;
   return true;
@@ -118,7 +120,7 @@ bool ReceiveOperation::take_next() {
              std::to_string(bytes_ - moved_) + " were left";
     return false;
   }
-  std::memcpy(data_ + moved_, payload, header.bytes);
+  copy_bytes(data_ + moved_, payload, header.bytes);
   moved_ += header.bytes;
   return true;
 }

@@ -1,7 +1,7 @@
 // send and receive: one flow per ordered pair, not a schedule, and no step of the communicator's sequence.
 //
-//   Wire     the first message begins with a preamble (count, type); data follows in the same slot when all of it fits, else in
-//            messages of up to slot_bytes, described where the sender's memory is a window.
+//   Wire     the first message begins with a preamble (count, type); data that is short follows in the same slot, else in messages
+//            of up to slot_bytes, described where the sender's memory is a window.
 //   Self     a send to oneself and its receive meet in the communicator and are copied once.
 #pragma once
 

@@ -90,6 +90,7 @@ class ProgramRun {
   std::vector<CombineSource> sources_;
   std::vector<CombineTarget> targets_;
   std::vector<std::uint64_t> described_until_;  // per out-flow: messages that must be released at the end
+  std::size_t describe_from_ = 0;               // bytes of a message
   Rank waiting_for_ = -1;
   RunFault fault_;
   std::uint64_t bytes_sent_ = 0;

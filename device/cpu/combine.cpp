@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "device/cpu/copy.h"
 #include "device/cpu/kernels.h"
 
 namespace sluice {
@@ -146,7 +147,7 @@ void write(const Kernels& kernels, DataType data_type, std::span<const CombineTa
     if (target.stream)
       kernels.stream(to, from, count * bytes);
     else
-      std::memcpy(to, from, count * bytes);
+      copy_bytes(kernels, to, from, count * bytes);
   }
 }
 
@@ -178,7 +179,7 @@ void copy(const Kernels& kernels, std::span<const CombineTarget> targets, const 
       if (target.stream)
         kernels.stream(to, from, std::min(block, bytes - first));
       else
-        std::memcpy(to, from, std::min(block, bytes - first));
+        copy_bytes(kernels, to, from, std::min(block, bytes - first));
     }
 }
 

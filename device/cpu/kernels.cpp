@@ -246,7 +246,7 @@ void quiet_all(std::byte* out, const std::byte* in, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) store(out, i, quiet(load<T>(in, i)));
 }
 
-// --- stores past the caches ---
+// --- copies, through the caches and past them ---
 
 #if defined(__AVX512F__)
 using Line = __m512i;
@@ -261,17 +261,21 @@ inline void stream_line(std::byte* to, Line line) { _mm_stream_si128(reinterpret
 using Line = std::uint64_t;
 inline void stream_line(std::byte* to, Line line) { store(to, 0, line); }
 #endif
+inline void store_line(std::byte* to, Line line) { store(to, 0, line); }
 
-// Whole lines of the target, in order: a line that is written in parts is read first after all.
-void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  const std::size_t past = reinterpret_cast<std::uintptr_t>(to) % kLine;
-  std::size_t at = past == 0 ? 0 : kLine - past;
+// Whole cache lines of the target, in order: one that is written in parts may be read first after all.
+template <void (*kStore)(std::byte*, Line)>
+void copy_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t kCacheLine = 64;
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
+  std::size_t at = past == 0 ? 0 : kCacheLine - past;
   if (at > bytes) at = bytes;
   __builtin_memcpy(to, from, at);
-  for (; at + kLine <= bytes; at += kLine)
-    for (std::size_t part = 0; part < kLine; part += sizeof(Line))
-      stream_line(to + at + part, load<Line>(from + at, part / sizeof(Line)));
+  for (; at + kCacheLine <= bytes; at += kCacheLine) {
+    for (std::size_t part = 0; part < kCacheLine; part += sizeof(Line))
+      kStore(to + at + part, load<Line>(from + at + part, 0));
+    __asm__ __volatile__("");  // else compilers see memcpy in it, and call that
+  }
   __builtin_memcpy(to + at, from + at, bytes - at);
 }
 
@@ -365,7 +369,8 @@ constexpr std::array<TypeKernels, kDataTypes> all_types() {
 #define SLUICE_QUOTED(word) SLUICE_QUOTED2(word)
 namespace SLUICE_KERNELS {
 extern const Kernels kernels;
-constinit const Kernels kernels{SLUICE_QUOTED(SLUICE_KERNELS), &stream, all_types()};
+constinit const Kernels kernels{SLUICE_QUOTED(SLUICE_KERNELS), &copy_lines<store_line>, &copy_lines<stream_line>,
+                                all_types()};
 }  // namespace SLUICE_KERNELS
 
 }  // namespace sluice

@@ -39,7 +39,8 @@ struct TypeKernels {
 
 struct Kernels {
   const char* name = nullptr;  // of the instruction set
-  Store stream = nullptr;      // copies past the caches; store_fence() makes it visible to others
+  Store copy = nullptr;
+  Store stream = nullptr;  // copies past the caches; store_fence() makes it visible to others
   std::array<TypeKernels, kDataTypes> types{};
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/assert.h"
+#include "device/cpu/copy.h"
 
 namespace sluice {
 namespace {
@@ -119,7 +120,7 @@ void FrameDecoder::filled(std::size_t bytes) {
 Result<FrameDecoder::Event> FrameDecoder::next() {
   if (in_payload_) {
     const std::size_t taken = std::min(end_ - begin_, frame_.bytes - payload_done_);
-    if (payload_ != nullptr && taken != 0) std::memcpy(payload_ + payload_done_, staging_.get() + begin_, taken);
+    if (payload_ != nullptr && taken != 0) copy_bytes(payload_ + payload_done_, staging_.get() + begin_, taken);
     begin_ += taken;
     payload_done_ += taken;
     if (payload_done_ < frame_.bytes) return Event::nothing;
