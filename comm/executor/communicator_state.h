@@ -103,6 +103,7 @@ class CommunicatorState {
   Result<BoundProgram*> program(const ProgramKey& key);
   std::vector<bool> window_peers() const;
   std::size_t stream_from() const;
+  std::size_t describe_from(const Program& program) const;
   Result<Plan*> plan_of(const Call& call, const CallOptions& options);
   Status complete(Plan& plan, const Call& call, bool in_place);
   Result<Plan*> make_plan(const Call& call, const CallOptions& options, const PlanKey& key);

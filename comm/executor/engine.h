@@ -58,6 +58,7 @@ class Engine {
   void drive_with(std::function<void(Operation&)> driver) { driver_ = std::move(driver); }
 
   const Clock& clock() const { return clock_; }
+  bool crowded() const { return options_.crowded; }
   void remove(CommunicatorState& communicator);  // under the token
 
  private:

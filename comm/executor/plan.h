@@ -22,6 +22,7 @@ struct BoundProgram {
   Program program;
   std::vector<OutFlow*> out_flows;
   std::vector<InFlow*> in_flows;
+  std::size_t describe_from = 0;  // see RunBinding
 };
 
 struct PlanKey {

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint8_t kCollectiveChannel = 0;
 constexpr std::size_t kSliceBytesMin = 16 << 10;
+constexpr std::size_t kDescribeBytesMin = 1 << 10;
+constexpr std::size_t kDescribeApartBytesMin = 16 << 10;
 
 bool sums(const Call& call) { return is_reduction(call.collective) && call.kind != OperationKind::barrier; }
 
@@ -53,6 +55,15 @@ std::vector<bool> CommunicatorState::window_peers() const {
   return windows;
 }
 
+// Whoever describes memory waits until it was read, which costs more than a small copy. Where the reader has something to send back,
+// it is waited for anyway; but not if it may have no core yet.
+std::size_t CommunicatorState::describe_from(const Program& program) const {
+  const bool answered = std::all_of(program.out_peers.begin(), program.out_peers.end(), [&](Rank peer) {
+    return std::find(program.in_peers.begin(), program.in_peers.end(), peer) != program.in_peers.end();
+  });
+  return answered && !runtime_->engine().crowded() ? kDescribeBytesMin : kDescribeApartBytesMin;
+}
+
 Result<BoundProgram*> CommunicatorState::program(const ProgramKey& key) {
   std::unique_ptr<BoundProgram>& cached = programs_[key];
   if (cached != nullptr) return cached.get();
@@ -65,6 +76,7 @@ Result<BoundProgram*> CommunicatorState::program(const ProgramKey& key) {
                                         std::to_string(ranks()) + " ranks needs " +
                                         std::to_string(bound->program.credits) + " slots a flow; SLUICE_SLOTS is " +
                                         std::to_string(slots)};
+  bound->describe_from = describe_from(bound->program);
   for (const Rank peer : bound->program.out_peers) {
     SLUICE_TRY_ASSIGN(OutFlow * flow, out_flow(peer, kCollectiveChannel));
     bound->out_flows.push_back(flow);

@@ -5,11 +5,6 @@
 namespace sluice {
 namespace {
 
-// A smaller message is copied, and a smaller place not lent: waiting for its release would cost more than the copy. Who waits for
-// nobody else goes on after a copy, so that it pays for larger ones.
-constexpr std::size_t kDescribeBytesMin = 1024;
-constexpr std::size_t kDescribeOneWayBytesMin = 16 << 10;
-
 int slices_in_group(std::size_t slices, std::size_t group, int window) {
   const std::size_t left = slices - group * static_cast<std::size_t>(window);
   return static_cast<int>(std::min(left, static_cast<std::size_t>(window)));
@@ -29,7 +24,6 @@ void ProgramRun::bind(const RunBinding& binding) {
   blocked_on_ = nullptr;
   described_until_.assign(program.out_peers.size(), 0);
   headers_.resize(program.out_peers.size());
-  describe_from_ = program.in_peers.empty() ? kDescribeOneWayBytesMin : kDescribeBytesMin;
   waiting_for_ = -1;
   fault_ = {};
   bytes_sent_ = 0;
@@ -200,7 +194,7 @@ bool ProgramRun::place_message(const CodeOperand& operand, CombineTarget& target
 // Where the slice of a local place lies in our arena, for the receiver of a flow; kNoPayload: it does not, or a copy is cheaper.
 std::uint64_t ProgramRun::window_offset(const CodeOperand& place, std::uint16_t out_flow) const {
   const std::size_t bytes = bytes_in(place.form);
-  if (bytes < describe_from_) return SlotHeader::kNoPayload;
+  if (bytes < b_.describe_from) return SlotHeader::kNoPayload;
   return std::min(b_.out_flows[out_flow]->window_offset(local(place), bytes), SlotHeader::kNoPayload);
 }
 

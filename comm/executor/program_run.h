@@ -23,6 +23,7 @@ struct RunBinding {
   std::byte* scratch = nullptr;  // BoundCode::scratch_bytes()
   bool stream = false;           // what is written last is stored past the caches
   std::uint32_t digest = 0;
+  std::size_t describe_from = 1024;     // bytes: a smaller message is copied, and a smaller place not lent
   std::span<OutFlow* const> out_flows;  // as Program::out_peers
   std::span<InFlow* const> in_flows;    // as Program::in_peers
 };
@@ -90,7 +91,6 @@ class ProgramRun {
   std::vector<CombineSource> sources_;
   std::vector<CombineTarget> targets_;
   std::vector<std::uint64_t> described_until_;  // per out-flow: messages that must be released at the end
-  std::size_t describe_from_ = 0;               // bytes of a message
   Rank waiting_for_ = -1;
   RunFault fault_;
   std::uint64_t bytes_sent_ = 0;
