@@ -16,6 +16,7 @@ namespace {
 
 inline std::int32_t bits_of(float value) { return __builtin_bit_cast(std::int32_t, value); }
 inline float float_of(std::int32_t bits) { return __builtin_bit_cast(float, bits); }
+inline std::int32_t mask(bool all) { return -static_cast<std::int32_t>(all); }
 
 // How a format spends its bits besides the sign. `finite_only`: no infinity, NaN is the one largest encoding.
 struct FloatFormat {
@@ -51,10 +52,11 @@ struct SmallFloat {
     const std::int32_t sign = static_cast<std::int32_t>(static_cast<std::uint32_t>(stored >> kWidth) << 31);
     const std::int32_t normal = (magnitude << kShift) + kRebias;
     const std::int32_t subnormal = bits_of(static_cast<float>(magnitude) * float_of(kSmallest));
-    const std::int32_t special =
-        kFormat.finite_only || magnitude > kInfinity ? 0x7fc00000 | (magnitude << kShift) : 0x7f800000;
-    const std::int32_t finite = magnitude < (1 << kMantissa) ? subnormal : normal;
-    return float_of(sign | (magnitude >= (kFormat.finite_only ? kNan : kInfinity) ? special : finite));
+    // By masks: a compiler may make branches of what is chosen after a choice.
+    const std::int32_t finite = normal ^ ((normal ^ subnormal) & mask(magnitude < (1 << kMantissa)));
+    const std::int32_t infinite = mask(magnitude >= (kFormat.finite_only ? kNan : kInfinity)) & 0x7f800000;
+    const std::int32_t quiet = mask(magnitude > (kFormat.finite_only ? kNan - 1 : kInfinity)) & 0x00400000;
+    return float_of(sign | finite | infinite | quiet);
   }
 
   static Stored narrow(float value) {

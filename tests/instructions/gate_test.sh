@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Breaks on purpose what `gate` judges: a gate that lets everything through proves nothing.
+# Breaks on purpose what `gate` and `folds` judge: a gate that lets everything through proves nothing.
 set -uo pipefail
-gate=$(cd "$(dirname "$0")" && pwd)/gate
+here=$(cd "$(dirname "$0")" && pwd)
+tool=$here/gate
 root=$(mktemp -d) || exit 2
 trap 'rm -rf "$root"' EXIT
 cd "$root" || exit 2
 failed=0
 
-expect() {  # what was done, exit code, what must be printed, arguments of gate
+expect() {  # what was done, exit code, what must be printed, arguments of the tool
   local what=$1 wanted_code=$2 wanted=$3 output code
   shift 3
-  output=$("$gate" "$@" 2>&1)
+  output=$("$tool" "$@" 2>&1)
   code=$?
   [ $code -eq "$wanted_code" ] && grep -qF -- "$wanted" <<<"$output" && return
   printf 'FAILED: %s: wanted exit code %d and "%s", got %d and\n%s\n' "$what" "$wanted_code" "$wanted" $code "$output"
@@ -86,6 +87,18 @@ if command -v valgrind >/dev/null; then
   expect "a check without a record" 1 "nowhere can't be read" check nowhere ./program
 fi
 expect "a program that is not built" 1 "build it first" check counts ./no_program
+
+tool=$here/folds
+printf 'baseline int8 sum 6\navx2 int8 sum 0.2\navx2 float64 avg 4\navx2 float8_e5m2 sum 11\n' >lines
+expect "vectors everywhere" 0 "float8_e5m2         11" judge lines
+printf 'avx2 int8 sum 6\n' >lines
+expect "one element at a time" 1 "FAILED: int8 sum: 6 instructions an element" judge lines
+printf 'avx2 float8_e5m2 sum 63.0\n' >lines
+expect "a float8 taken apart one by one" 1 "FAILED: float8_e5m2 sum: 63.0 instructions" judge lines
+printf 'baseline int8 sum 0.2\n' >lines
+expect "nothing that is judged" 1 "FAILED: nothing of avx2" judge lines
+printf 'avx2 int8 sum\n' >lines
+expect "a line without a number" 1 "not \`SET TYPE OPERATION INSTRUCTIONS\`" judge lines
 
 [ $failed -eq 0 ] && echo "gate_test: everything that is broken is seen"
 exit $failed
