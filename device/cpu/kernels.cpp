@@ -10,6 +10,7 @@
 #endif
 
 #include "device/cpu/convert.h"
+#include "device/cpu/kernel_memory.h"
 
 // Iterations touch only values of their own index, also when an output is an input: no check for overlap is needed.
 #if defined(__clang__)
@@ -20,18 +21,6 @@
 
 namespace sluice {
 namespace {
-
-template <typename T>
-T load(const std::byte* from, std::size_t index) {
-  T value;
-  __builtin_memcpy(&value, from + index * sizeof(T), sizeof(T));
-  return value;
-}
-
-template <typename T>
-void store(std::byte* to, std::size_t index, T value) {
-  __builtin_memcpy(to + index * sizeof(T), &value, sizeof(T));
-}
 
 // Unsigned twin, in which arithmetic wraps; at least as wide as int, so that nothing is promoted to a signed type.
 template <typename T>
@@ -214,9 +203,46 @@ std::size_t convert_groups(std::byte* out, const std::byte* in, std::size_t coun
 constexpr bool kConvertsFloat16 = false;
 #endif
 
+#if defined(__AVX2__)
+constexpr bool kPairsBFloat16 = true;
+
+// Two groups lie side by side: each half of a register gives one, and their upper halves packed together are in order again.
+inline Floats widened_low(__m256i stored) {
+  return reinterpret_cast<Floats>(_mm256_unpacklo_epi16(_mm256_setzero_si256(), stored));
+}
+inline Floats widened_high(__m256i stored) {
+  return reinterpret_cast<Floats>(_mm256_unpackhi_epi16(_mm256_setzero_si256(), stored));
+}
+
+// To nearest even; `group` holds no NaN but the quiet one, which stays itself.
+inline __m256i rounded(Floats group) {
+  const __m256i bits = reinterpret_cast<__m256i>(group);
+  const __m256i minus_odd = _mm256_srai_epi32(_mm256_slli_epi32(bits, 15), 31);
+  return _mm256_srli_epi32(_mm256_sub_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), minus_odd), 16);
+}
+
+template <typename Op>
+std::size_t fold_bfloat16(std::byte* out, const std::byte* left, const std::byte* right, std::size_t count) {
+  std::size_t first = 0;
+  for (; first + 2 * kGroup <= count; first += 2 * kGroup) {
+    const auto a = load<__m256i>(left + first * sizeof(BFloat16::Stored), 0);
+    const auto b = load<__m256i>(right + first * sizeof(BFloat16::Stored), 0);
+    const Floats low = Op::apply(widened_low(a), widened_low(b));
+    const Floats high = Op::apply(widened_high(a), widened_high(b));
+    store(out + first * sizeof(BFloat16::Stored), 0, _mm256_packus_epi32(rounded(low), rounded(high)));
+  }
+  return first;
+}
+#else
+constexpr bool kPairsBFloat16 = false;
+#endif
+
 template <typename Out, typename Left, typename Right, typename Op>
 void fold(std::byte* out, const std::byte* left, const std::byte* right, std::size_t count) {
   std::size_t done = 0;
+  constexpr bool kBFloat16 =
+      std::is_same_v<Out, BFloat16> && std::is_same_v<Left, BFloat16> && std::is_same_v<Right, BFloat16>;
+  if constexpr (kPairsBFloat16 && kBFloat16) done = fold_bfloat16<Op>(out, left, right, count);
   if constexpr (kConvertsFloat16 && (std::is_same_v<Out, Float16> || std::is_same_v<Right, Float16>))
     done = fold_groups<Out, Left, Right, Op>(out, left, right, count);
   fold_each<Out, Left, Right, Op>(out + done * sizeof(typename Out::Stored),
@@ -244,39 +270,6 @@ template <typename T>
 void quiet_all(std::byte* out, const std::byte* in, std::size_t count) {
   SLUICE_INDEPENDENT
   for (std::size_t i = 0; i < count; ++i) store(out, i, quiet(load<T>(in, i)));
-}
-
-// --- copies, through the caches and past them ---
-
-#if defined(__AVX512F__)
-using Line = __m512i;
-inline void stream_line(std::byte* to, Line line) { _mm512_stream_si512(reinterpret_cast<Line*>(to), line); }
-#elif defined(__AVX__)
-using Line = __m256i;
-inline void stream_line(std::byte* to, Line line) { _mm256_stream_si256(reinterpret_cast<Line*>(to), line); }
-#elif defined(__SSE2__)
-using Line = __m128i;
-inline void stream_line(std::byte* to, Line line) { _mm_stream_si128(reinterpret_cast<Line*>(to), line); }
-#else
-using Line = std::uint64_t;
-inline void stream_line(std::byte* to, Line line) { store(to, 0, line); }
-#endif
-inline void store_line(std::byte* to, Line line) { store(to, 0, line); }
-
-// Whole cache lines of the target, in order: one that is written in parts may be read first after all.
-template <void (*kStore)(std::byte*, Line)>
-void copy_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
-  constexpr std::size_t kCacheLine = 64;
-  const std::size_t past = reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
-  std::size_t at = past == 0 ? 0 : kCacheLine - past;
-  if (at > bytes) at = bytes;
-  __builtin_memcpy(to, from, at);
-  for (; at + kCacheLine <= bytes; at += kCacheLine) {
-    for (std::size_t part = 0; part < kCacheLine; part += sizeof(Line))
-      kStore(to + at + part, load<Line>(from + at + part, 0));
-    __asm__ __volatile__("");  // else compilers see memcpy in it, and call that
-  }
-  __builtin_memcpy(to + at, from + at, bytes - at);
 }
 
 // Towards zero, saturated; NaN gives 0.
