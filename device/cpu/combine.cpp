@@ -183,6 +183,27 @@ void copy(const Kernels& kernels, std::span<const CombineTarget> targets, const 
     }
 }
 
+// Two sources whose fold has the form of all targets.
+void fold_two(const Kernels& kernels, const CombineWay& way, std::span<const CombineSource> sources,
+              std::span<const CombineTarget> targets, std::size_t count) {
+  const auto* left = static_cast<const std::byte*>(sources[0].data);
+  const auto* right = static_cast<const std::byte*>(sources[1].data);
+  const bool direct = targets.size() == 1 && !targets[0].stream;
+  const std::size_t bytes = count * way.value_bytes;
+  const std::size_t block = direct ? bytes : kBlockBytes;
+  Block work;
+  for (std::size_t at = 0; at < bytes; at += block) {
+    const std::size_t here = std::min(block, bytes - at);
+    std::byte* const out = targets[0].stream ? work.bytes : static_cast<std::byte*>(targets[0].data) + at;
+    way.fold(out, left + at, right + at, here / way.value_bytes);
+    for (const CombineTarget& target : targets)
+      if (std::byte* const to = static_cast<std::byte*>(target.data) + at; target.stream)
+        kernels.stream(to, out, here);
+      else if (to != out)
+        copy_bytes(kernels, to, out, here);
+  }
+}
+
 bool streams(std::span<const CombineTarget> targets) {
   return std::any_of(targets.begin(), targets.end(), [](const CombineTarget& target) { return target.stream; });
 }
@@ -207,10 +228,10 @@ CombineWay way_by(const Kernels& kernels, const CombineRule& rule, std::span<con
   const bool quiets = rule.final && rule.canonical_nan && type.quiet != nullptr;
   CombineWay way;
   if (!is_plain(rule, sources, targets)) return way;
+  way.value_bytes = bytes_of(rule.type, sources[0].form);
   if (sources.size() == 1 && !quiets) {
     way.kind = CombineWay::Kind::copy;
-    way.value_bytes = bytes_of(rule.type, sources[0].form);
-  } else if (sources.size() == 2 && targets.size() == 1) {
+  } else if (sources.size() == 2) {
     way.kind = CombineWay::Kind::fold;
     const Folds& folds = sources[0].form == Form::element ? type.fold_elements : type.fold;
     way.fold = folds[static_cast<std::size_t>(rule.reduction.op)];
@@ -223,9 +244,8 @@ void combine_by(const Kernels& kernels, const CombineWay& way, const CombineRule
   if (count == 0) return;
   if (way.kind == CombineWay::Kind::copy)
     copy(kernels, targets, sources[0].data, count * way.value_bytes);
-  else if (way.kind == CombineWay::Kind::fold && !targets[0].stream)
-    return way.fold(static_cast<std::byte*>(targets[0].data), static_cast<const std::byte*>(sources[0].data),
-                    static_cast<const std::byte*>(sources[1].data), count);
+  else if (way.kind == CombineWay::Kind::fold)
+    fold_two(kernels, way, sources, targets, count);
   else
     by_blocks(kernels, rule, sources, targets, count);
   if (streams(targets)) store_fence();

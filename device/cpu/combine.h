@@ -62,9 +62,9 @@ void combine(const CombineRule& rule, std::span<const CombineSource> sources, st
 // How combines of one rule go whose operands have these forms and leaves, found out once for many of them.
 struct CombineWay {
   enum class Kind : std::uint8_t { general, copy, fold } kind = Kind::general;
-  // fold: of two sources straight to one target
+  // fold: of two sources straight to the form of the targets
   void (*fold)(std::byte* out, const std::byte* left, const std::byte* right, std::size_t count) = nullptr;
-  std::size_t value_bytes = 1;  // copy
+  std::size_t value_bytes = 1;  // copy and fold
 };
 CombineWay way_of(const CombineRule& rule, std::span<const CombineSource> sources,
                   std::span<const CombineTarget> targets);
