@@ -9,6 +9,11 @@ constexpr std::size_t lines_bytes(RingShape shape) { return std::size_t{shape.sl
 
 }  // namespace
 
+RingShape ring_shape(const Config& config) {
+  return {static_cast<std::uint32_t>(config.number(Setting::slots)),
+          static_cast<std::uint32_t>(config.bytes(Setting::slot_bytes) / kCacheLine * kCacheLine)};
+}
+
 Status check_shape(RingShape shape) {
   if (shape.slots < 1 || shape.slots > kSlotsMax)
     return {Code::invalid_argument,

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/config.h"
 #include "base/result.h"
 #include "transport/bell.h"
 
@@ -60,6 +61,7 @@ static_assert(sizeof(SlotLine) == kCacheLine);
 inline constexpr std::uint32_t kSlotsMax = 1 << 12;
 inline constexpr std::uint32_t kSlotBytesMax = 1 << 28;
 
+RingShape ring_shape(const Config& config);  // Setting::slots of Setting::slot_bytes, in whole cache lines
 // invalid_argument, naming the number and what is allowed.
 Status check_shape(RingShape shape);
 std::size_t ring_bytes(RingShape shape);  // of a shape that passed check_shape

@@ -24,6 +24,7 @@ struct Pairs {
   std::byte* out = nullptr;
   PairLayout layout;
   std::size_t next = 0;
+  bool seen = false;  // every page of them, by this library
 
   float* in_at(std::size_t pair) const { return reinterpret_cast<float*>(in + pair * layout.in_stride); }
   float* out_at(std::size_t pair) const { return reinterpret_cast<float*>(out + pair * layout.out_stride); }
@@ -108,6 +109,15 @@ class Server {
     return first.empty() ? "ok" : "wrong " + first;
   }
 
+  // Where a library reads other processes' pages, each is a page fault the first time.
+  bool see_all_pages() {
+    const std::size_t step =
+        std::max<std::size_t>(1, kPage / std::max(pairs_.layout.in_stride, pairs_.layout.out_stride));
+    for (std::size_t pair = 0; pair < pairs_.layout.pairs && !pairs_.seen; pair += step)
+      if (!library_.run(work_, pairs_.in_at(pair), pairs_.out_at(pair))) return false;
+    return pairs_.seen = true;
+  }
+
   bool iterate(std::size_t iterations) {
     std::size_t pair = pairs_.next;
     for (std::size_t i = 0; i < iterations; ++i) {
@@ -120,7 +130,8 @@ class Server {
 
   std::string time(std::size_t iterations) {
     using Clock = std::chrono::steady_clock;
-    if (!iterate(1 + iterations / kWarmUpFraction) || !library_.barrier()) return "error " + library_.problem();
+    if (!see_all_pages() || !iterate(1 + iterations / kWarmUpFraction) || !library_.barrier())
+      return "error " + library_.problem();
     const auto begin = Clock::now();
     if (!iterate(iterations)) return "error " + library_.problem();
     const std::chrono::duration<double, std::nano> all = Clock::now() - begin;

@@ -9,7 +9,8 @@
 //   Idle      a rank that has no command sleeps in read(): it takes nothing from the library that is being measured.
 //   Waiting   `wait`: rank 0 comes to a barrier so much later; the others say which part of a core their process used meanwhile,
 //             the first kWaitGraceMs not counted.
-//   Buffers   warm: one pair. cold: as many pairs as make kColdBytes, taken in turn and never the same ones soon again.
+//   Buffers   warm: one pair. cold: as many pairs as make kColdBytes, taken in turn and never the same ones soon again; once through
+//             all of their pages before the clock runs.
 //   Cores     with no more ranks than cores, each rank's thread stays on a core of its own, for every library alike.
 //   Source    plain C++, nothing of Sluice.
 #pragma once

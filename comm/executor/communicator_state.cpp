@@ -65,12 +65,6 @@ std::size_t CommunicatorState::stream_from() const {
          static_cast<std::size_t>(std::max<std::ptrdiff_t>(here, 1));
 }
 
-RingShape CommunicatorState::ring_shape() const {
-  const Config& config = runtime_->config();
-  return {static_cast<std::uint32_t>(config.number(Setting::slots)),
-          static_cast<std::uint32_t>(config.bytes(Setting::slot_bytes) / kCacheLine * kCacheLine)};
-}
-
 // Flows are opened when a program or a send first needs them; a transport is only touched under the token.
 Result<OutFlow*> CommunicatorState::out_flow(Rank peer, std::uint8_t channel) {
   OutFlow*& flow = out_flows_[{peer, channel}];
@@ -78,7 +72,8 @@ Result<OutFlow*> CommunicatorState::out_flow(Rank peer, std::uint8_t channel) {
   SLUICE_TRY_ASSIGN(Transport * transport, runtime_->transport_to(world_rank(peer)));
   const FlowId id{identity_.id, static_cast<std::uint8_t>(lane().priority), channel};
   Result<OutFlow*> opened = flow;
-  runtime_->engine().with_token([&] { opened = transport->open_out(world_rank(peer), id, ring_shape()); });
+  runtime_->engine().with_token(
+      [&] { opened = transport->open_out(world_rank(peer), id, ring_shape(runtime_->config())); });
   if (opened.ok()) flow = *opened;
   return opened;
 }
@@ -89,7 +84,8 @@ Result<InFlow*> CommunicatorState::in_flow(Rank peer, std::uint8_t channel) {
   SLUICE_TRY_ASSIGN(Transport * transport, runtime_->transport_to(world_rank(peer)));
   const FlowId id{identity_.id, static_cast<std::uint8_t>(lane().priority), channel};
   Result<InFlow*> opened = flow;
-  runtime_->engine().with_token([&] { opened = transport->open_in(world_rank(peer), id, ring_shape()); });
+  runtime_->engine().with_token(
+      [&] { opened = transport->open_in(world_rank(peer), id, ring_shape(runtime_->config())); });
   if (opened.ok()) flow = *opened;
   return opened;
 }

@@ -109,7 +109,6 @@ class CommunicatorState {
   Result<Plan*> make_plan(const Call& call, const CallOptions& options, const PlanKey& key);
   Result<OutFlow*> out_flow(Rank peer, std::uint8_t channel);
   Result<InFlow*> in_flow(Rank peer, std::uint8_t channel);
-  RingShape ring_shape() const;
   template <typename Message, typename Data>
   Work submit_message(Data* data, std::size_t count, DataType type, MessagePeer& peer, const CallOptions& options);
   Result<CollectiveOperation*> prepare(const Call& call, const CallOptions& options);

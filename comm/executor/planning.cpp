@@ -95,7 +95,7 @@ Result<BoundProgram*> CommunicatorState::program(const ProgramKey& key) {
 // The same at every rank: it depends on the setting, or on a count that all ranks share.
 std::size_t CommunicatorState::slice_bytes(const Call& call, int chunks) const {
   const Config& config = runtime_->config();
-  const std::size_t slot = config.bytes(Setting::slot_bytes) / kCacheLine * kCacheLine;
+  const std::size_t slot = ring_shape(config).slot_bytes;
   if (const std::size_t wanted = config.bytes(Setting::slice_bytes); wanted != 0)
     return std::clamp<std::size_t>(wanted, sizeof(double), slot);
   if (call.uneven) return slot;

@@ -6,6 +6,7 @@
 #include "tools/sluice/answers.h"
 #include "tools/sluice/check.h"
 #include "tools/sluice/commands.h"
+#include "transport/transport.h"
 
 namespace sluice::tools {
 namespace {
@@ -101,16 +102,34 @@ std::string grounds_text(const Grounds& grounds, const ExplainOptions& options) 
       grounds.link.measures == nullptr ? "predicted" : "measured", measured);
 }
 
+// The most that a communicator takes of each rank's arena: the rings of its flows to the others, of collectives and of sends.
+std::size_t most_flows(const ExplainOptions& options) { return 2 * (static_cast<std::size_t>(options.ranks) - 1); }
+
+Json memory_json(const Config& config, const ExplainOptions& options) {
+  const std::size_t flow = ring_bytes(ring_shape(config));
+  return {{"flow_bytes", flow}, {"flows_most", most_flows(options)}, {"bytes_most", most_flows(options) * flow}};
+}
+
+std::string memory_text(const Config& config, const ExplainOptions& options) {
+  const RingShape shape = ring_shape(config);
+  return fmt::format(
+      "memory: a flow takes {} of a rank's arena ({}), a communicator at most {} of them, {}; pages are taken when "
+      "they are first used\n",
+      format_bytes(ring_bytes(shape)), describe(shape), most_flows(options),
+      format_bytes(most_flows(options) * ring_bytes(shape)));
+}
+
 Status explain(const ExplainOptions& options) {
   SLUICE_TRY_ASSIGN(const Question question, read_question(options));
   SLUICE_TRY_ASSIGN(const Grounds grounds, find_grounds(options));
   const bool in_detail = !options.collective.empty() || !options.bytes.empty();
   Json json = {{"link", grounds_json(grounds)},
                {"tuning", grounds.tuning.file == nullptr ? Json(nullptr) : Json(grounds.tuning.path)},
+               {"memory", memory_json(grounds.config, options)},
                {"choices", Json::array()},
                {"settings", settings_json(grounds.config)}};
   if (grounds.tuning.file == nullptr) json["why_no_tuning"] = grounds.tuning.why_none;
-  std::string text = grounds_text(grounds, options);
+  std::string text = grounds_text(grounds, options) + memory_text(grounds.config, options);
   for (const Collective collective : question.collectives)
     for (const std::size_t bytes : question.sizes) {
       SLUICE_TRY_ASSIGN(const Answer found, answer(collective, bytes, options, grounds));

@@ -132,6 +132,12 @@ Arena::~Arena() {
   if (entry != registry().arenas.end() && entry->second.expired()) registry().arenas.erase(entry);
 }
 
+void Arena::want_huge_pages(std::size_t offset, std::size_t bytes) {
+  const std::size_t begin = (offset + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  const std::size_t end = (offset + bytes) / kHugePageBytes * kHugePageBytes;
+  if (begin < end) ::madvise(data() + begin, end - begin, MADV_HUGEPAGE);  // failing only leaves small ones
+}
+
 void Arena::give_back(std::size_t offset, std::size_t bytes) {
   const std::size_t begin = (offset + kPage - 1) / kPage * kPage;
   const std::size_t end = (offset + bytes) / kPage * kPage;

@@ -34,6 +34,7 @@ struct ArenaHead {
   alignas(kCacheLine) std::atomic<std::uint32_t> attention;
 };
 inline constexpr std::size_t kArenaHeadBytes = 4096;
+inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 inline constexpr std::size_t kArenaBytesMin = std::size_t{1} << 20;
 inline constexpr std::size_t kArenaBytesMax = std::size_t{1} << 44;
 static_assert(sizeof(ArenaHead) <= kArenaHeadBytes);
@@ -56,6 +57,8 @@ class Arena {
   int memory_fd() const { return memory_.get(); }
   int event_fd() const { return event_.get(); }
 
+  // Asks for huge pages in the whole ones of a part; the system may have none for shared memory (shmem_enabled).
+  void want_huge_pages(std::size_t offset, std::size_t bytes);
   // Gives the whole pages within a freed part back to the machine; they read as zeros again.
   void give_back(std::size_t offset, std::size_t bytes);
 

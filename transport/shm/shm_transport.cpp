@@ -386,8 +386,11 @@ void ShmTransport::adopt(Rank peer, UniqueFd stream) {
 // ---- windows
 
 void* ShmTransport::allocate_window(std::size_t bytes) {
-  const auto offset = space_.allocate(bytes, bytes >= kPageAlignedFrom ? kPage : kCacheLine);
-  return offset ? arena_->data() + *offset : nullptr;
+  const bool huge = bytes >= kHugePageBytes;
+  const auto offset = space_.allocate(bytes, huge ? kHugePageBytes : bytes >= kPageAlignedFrom ? kPage : kCacheLine);
+  if (!offset) return nullptr;
+  if (huge) arena_->want_huge_pages(*offset, bytes);
+  return arena_->data() + *offset;
 }
 
 void ShmTransport::free_window(void* memory) {
