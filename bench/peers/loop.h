@@ -10,7 +10,7 @@
 //   Waiting   `wait`: rank 0 comes to a barrier so much later; the others say which part of a core their process used meanwhile,
 //             the first kWaitGraceMs not counted.
 //   Buffers   warm: one pair. cold: as many pairs as make kColdBytes, taken in turn and never the same ones soon again; once through
-//             all of their pages before the clock runs.
+//             all of their pages before the clock runs if the library maps them.
 //   Cores     with no more ranks than cores, each rank's thread stays on a core of its own, for every library alike.
 //   Source    plain C++, nothing of Sluice.
 #pragma once
@@ -40,6 +40,8 @@ class Library {
   virtual void release() = 0;
   // One operation, complete at this rank when it returns. broadcast: in place, in `out`.
   virtual bool run(const Work& work, float* in, float* out) = 0;
+  // Its ranks use each other's memory at an address of their own, so that each page is a fault the first time.
+  virtual bool maps_others() const { return false; }
   virtual std::string problem() const = 0;  // why the last call returned false or null
 };
 

@@ -19,6 +19,7 @@ class SluiceLibrary final : public Library {
   std::string name() const override { return std::string("Sluice ") + SLUICE_VERSION_STRING; }
   Place place() const override { return {world_.rank(), world_.ranks()}; }
   bool can(Op) const override { return true; }
+  bool maps_others() const override { return windows_; }
   bool barrier() override { return done(world_.barrier()); }
   std::string problem() const override { return status_.ok() ? "out of memory" : status_.text(); }
 

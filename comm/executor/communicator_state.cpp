@@ -122,7 +122,7 @@ Result<CollectiveOperation*> CommunicatorState::prepare(const Call& call, const 
   binding.digest = digest(hash, print.sequence);
   binding.out_flows = bound->out_flows;
   binding.in_flows = bound->in_flows;
-  binding.describe_from = bound->describe_from;
+  binding.describe_from = std::min(bound->describe_from, plan->settings.slice_elements * element_bytes(call.type));
   if (call.uneven)
     operation->bind(operation->uneven_code(bound->program, plan->settings, call, extent), binding);
   else

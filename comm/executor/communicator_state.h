@@ -66,6 +66,7 @@ class CommunicatorState {
   bool shrunk() const { return shrunk_; }
   std::uint64_t next_split() { return ++splits_; }
   std::uint8_t* barrier_byte() { return &barrier_byte_; }
+  std::size_t streams_from() const { return stream_from_; }  // bytes of one rank's buffers
 
   // For the engine.
   bool enqueue(Operation* operation);  // true: this communicator had nothing to do before

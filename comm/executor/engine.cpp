@@ -21,8 +21,7 @@ constexpr Nanoseconds kDrowsyTick = std::chrono::milliseconds(20);
 constexpr int kTicksBeforeDrowsy = 100;
 constexpr int kOthersTicksMax = 4;
 constexpr Nanoseconds kSpinBeforeYield = std::chrono::microseconds(5);
-constexpr Nanoseconds kLongYield =
-    std::chrono::milliseconds(3);  // a slice of time of who computes, not turns of who waits
+constexpr Nanoseconds kLongYield = std::chrono::milliseconds(2);  // a slice of who computes, not turns of who waits
 constexpr int kSleepsAfterLongYield = 100;
 constexpr Nanoseconds kSwitch = std::chrono::nanoseconds(1500);  // more than a yield to nobody mostly takes
 constexpr int kYieldsAfterSwitch = 50;

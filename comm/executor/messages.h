@@ -1,7 +1,7 @@
 // The sends and receives of one communicator that are not done: a queue for each peer and direction.
 //
-//   Threads  peer() by the communicator's one user thread, which makes the table with its first message and alone looks at the flows;
-//            everything else under the owner token.
+//   Threads  the communicator's one user thread makes the table with its first message, before anybody else can look, and alone looks at
+//            the flows in it; everything else under the owner token.
 #pragma once
 
 #include <algorithm>

@@ -9,8 +9,8 @@
 namespace sluice::detail {
 namespace {
 
-constexpr std::size_t kDescribeBytesMin = 8 << 10;  // a smaller one is copied, and the sender goes on
-constexpr std::size_t kCopiedBytesMax = 32 << 10;   // in a slot: all slots together stay in a second-level cache
+constexpr std::size_t kDescribeSendBytesMin = 8 << 10;  // a smaller one is copied, and the sender goes on
+constexpr std::size_t kCopiedBytesMax = 32 << 10;       // in a slot: all slots together stay in a second-level cache
 
 }  // namespace
 
@@ -34,10 +34,16 @@ Advance SendOperation::advance(int steps) {
   return flow_->released() >= described_until_ ? Advance::done : Advance::blocked;
 }
 
+// Where the rest of the message lies for the receiver to read, if that pays.
+std::uint64_t SendOperation::described_at(std::size_t bytes) const {
+  const auto from = std::min<std::size_t>(kDescribeSendBytesMin, flow_->ring().shape().slot_bytes);
+  return bytes < from ? SlotHeader::kNoWindow : flow_->window_offset(data_ + moved_, bytes);
+}
+
 void SendOperation::send_first() {
   const Preamble said = preamble();
-  const std::size_t most = std::min<std::size_t>(flow_->ring().shape().slot_bytes - sizeof(said), kDescribeBytesMin);
-  const std::size_t with_it = bytes_ <= most ? bytes_ : 0;
+  const bool fits = bytes_ <= flow_->ring().shape().slot_bytes - sizeof(said);
+  const std::size_t with_it = fits && described_at(bytes_) == SlotHeader::kNoWindow ? bytes_ : 0;
   std::byte* slot = flow_->reserve(sizeof(said) + with_it);
   std::memcpy(slot, &said, sizeof(said));
   if (with_it != 0) copy_bytes(slot + sizeof(said), data_, with_it);
@@ -48,8 +54,7 @@ void SendOperation::send_first() {
 
 void SendOperation::send_next() {
   std::size_t bytes = std::min<std::size_t>(bytes_ - moved_, flow_->ring().shape().slot_bytes);
-  std::uint64_t offset = SlotHeader::kNoWindow;
-  if (bytes >= kDescribeBytesMin) offset = flow_->window_offset(data_ + moved_, bytes);
+  const std::uint64_t offset = described_at(bytes);
   if (offset == SlotHeader::kNoWindow) {
     bytes = std::min(bytes, kCopiedBytesMax);
     copy_bytes(flow_->reserve(bytes), data_ + moved_, bytes);
@@ -120,7 +125,10 @@ bool ReceiveOperation::take_next() {
              std::to_string(bytes_ - moved_) + " were left";
     return false;
   }
-  copy_bytes(data_ + moved_, payload, header.bytes);
+  if (bytes_ >= communicator().streams_from())
+    stream_bytes(data_ + moved_, payload, header.bytes);
+  else
+    copy_bytes(data_ + moved_, payload, header.bytes);
   moved_ += header.bytes;
   return true;
 }

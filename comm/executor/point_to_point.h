@@ -1,7 +1,7 @@
 // send and receive: one flow per ordered pair, not a schedule, and no step of the communicator's sequence.
 //
-//   Wire     the first message begins with a preamble (count, type); data that is short follows in the same slot, else in messages
-//            of up to slot_bytes, described where the sender's memory is a window.
+//   Wire     the first message begins with a preamble (count, type). Data that fits follows in the same slot, unless it lies in a window
+//            and is worth reading there; else it goes in messages of up to slot_bytes, described or copied.
 //   Self     a send to oneself and its receive meet in the communicator and are copied once.
 #pragma once
 
@@ -73,6 +73,7 @@ class SendOperation final : public PointToPoint {
   const std::byte* data() const { return data_; }
 
  private:
+  std::uint64_t described_at(std::size_t bytes) const;
   void send_first();
   void send_next();
 

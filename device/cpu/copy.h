@@ -24,4 +24,10 @@ inline void copy_bytes(void* to, const void* from, std::size_t bytes) {
   copy_bytes(*runnable_kernels().back(), to, from, bytes);
 }
 
+// The same past the caches, for what nobody reads soon.
+inline void stream_bytes(void* to, const void* from, std::size_t bytes) {
+  runnable_kernels().back()->stream(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
+  store_fence();
+}
+
 }  // namespace sluice

@@ -80,6 +80,7 @@ class LoopRun {
     settings.window = run_.window;
     one.code.bind(program, Layout::even(shape_, run_.numbers.count, element_bytes(DataType::bfloat16)), settings);
     RunBinding binding;
+    binding.describe_from = 1024;
     binding.code = &one.code;
     binding.in = one.in;
     binding.out = one.out;

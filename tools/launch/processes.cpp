@@ -71,7 +71,8 @@ std::string describe(int index, pid_t pid, int wait_status) {
 }
 
 // Takes up every child that has ended. The failure that explains the others goes into `outcome`: the first one, but rather the first
-// that was killed, since a process that dies may be reaped after those who failed because of it. What we ended explains nothing.
+// that was killed, since a process that dies may be reaped after those who failed because of it. What we ended, or were told to end,
+// explains nothing.
 int reap(std::vector<Child>& children, LaunchOutcome& outcome, bool ended_by_us) {
   int ended = 0;
   for (std::size_t i = 0; i < children.size(); ++i) {
@@ -108,8 +109,9 @@ LaunchOutcome wait_for(std::vector<Child>& children, Nanoseconds grace) {
   const Clock& clock = RealClock::instance();
   Ending ending;
   std::size_t left = children.size();
+  bool told = false;  // by a signal to end
   for (;;) {
-    left -= static_cast<std::size_t>(reap(children, outcome, ending.begun()));
+    left -= static_cast<std::size_t>(reap(children, outcome, told || ending.begun()));
     if (left == 0) return outcome;
     const Nanoseconds now = clock.now();
     if (outcome.exit_code != 0 && !ending.next) ending.next = now + grace;
@@ -118,6 +120,7 @@ LaunchOutcome wait_for(std::vector<Child>& children, Nanoseconds grace) {
     const int signal = next_signal(std::max(patience, Nanoseconds(1'000'000)));
     if (signal == 0 || signal == SIGCHLD) continue;
     signal_all(children, signal);
+    told = true;
     if (outcome.exit_code == 0) outcome = {128 + signal, -1, true, std::string("ended by ") + ::strsignal(signal)};
   }
 }

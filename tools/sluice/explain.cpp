@@ -102,21 +102,26 @@ std::string grounds_text(const Grounds& grounds, const ExplainOptions& options) 
       grounds.link.measures == nullptr ? "predicted" : "measured", measured);
 }
 
-// The most that a communicator takes of each rank's arena: the rings of its flows to the others, of collectives and of sends.
-std::size_t most_flows(const ExplainOptions& options) { return 2 * (static_cast<std::size_t>(options.ranks) - 1); }
-
-Json memory_json(const Config& config, const ExplainOptions& options) {
-  const std::size_t flow = ring_bytes(ring_shape(config));
-  return {{"flow_bytes", flow}, {"flows_most", most_flows(options)}, {"bytes_most", most_flows(options) * flow}};
+// The most rings that a communicator takes of each rank: of its flows to the others, of collectives and of sends. Shared memory has one
+// ring for both ends.
+std::size_t most_rings(const Grounds& grounds, const ExplainOptions& options) {
+  const std::size_t sides = grounds.kind == LinkKind::tcp ? 2 : 1;
+  return sides * 2 * (static_cast<std::size_t>(options.ranks) - 1);
 }
 
-std::string memory_text(const Config& config, const ExplainOptions& options) {
-  const RingShape shape = ring_shape(config);
+Json memory_json(const Grounds& grounds, const ExplainOptions& options) {
+  const std::size_t ring = ring_bytes(ring_shape(grounds.config));
+  const std::size_t most = most_rings(grounds, options);
+  return {{"ring_bytes", ring}, {"rings_most", most}, {"bytes_most", most * ring}};
+}
+
+std::string memory_text(const Grounds& grounds, const ExplainOptions& options) {
+  const RingShape shape = ring_shape(grounds.config);
+  const std::size_t most = most_rings(grounds, options);
   return fmt::format(
-      "memory: a flow takes {} of a rank's arena ({}), a communicator at most {} of them, {}; pages are taken when "
-      "they are first used\n",
-      format_bytes(ring_bytes(shape)), describe(shape), most_flows(options),
-      format_bytes(most_flows(options) * ring_bytes(shape)));
+      "memory: a communicator takes at most {} rings of {} bytes ({}) of a rank, {} bytes; pages when they are first "
+      "used\n",
+      most, ring_bytes(shape), describe(shape), most * ring_bytes(shape));
 }
 
 Status explain(const ExplainOptions& options) {
@@ -125,11 +130,11 @@ Status explain(const ExplainOptions& options) {
   const bool in_detail = !options.collective.empty() || !options.bytes.empty();
   Json json = {{"link", grounds_json(grounds)},
                {"tuning", grounds.tuning.file == nullptr ? Json(nullptr) : Json(grounds.tuning.path)},
-               {"memory", memory_json(grounds.config, options)},
+               {"memory", memory_json(grounds, options)},
                {"choices", Json::array()},
                {"settings", settings_json(grounds.config)}};
   if (grounds.tuning.file == nullptr) json["why_no_tuning"] = grounds.tuning.why_none;
-  std::string text = grounds_text(grounds, options) + memory_text(grounds.config, options);
+  std::string text = grounds_text(grounds, options) + memory_text(grounds, options);
   for (const Collective collective : question.collectives)
     for (const std::size_t bytes : question.sizes) {
       SLUICE_TRY_ASSIGN(const Answer found, answer(collective, bytes, options, grounds));

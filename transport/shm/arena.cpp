@@ -132,16 +132,20 @@ Arena::~Arena() {
   if (entry != registry().arenas.end() && entry->second.expired()) registry().arenas.erase(entry);
 }
 
+// The whole pages of a part; failing leaves them as they are.
+void Arena::advise(std::size_t offset, std::size_t bytes, std::size_t page, int advice) {
+  const std::size_t begin = (offset + page - 1) / page * page;
+  const std::size_t end = (offset + bytes) / page * page;
+  if (begin < end) ::madvise(data() + begin, end - begin, advice);
+}
+
 void Arena::want_huge_pages(std::size_t offset, std::size_t bytes) {
-  const std::size_t begin = (offset + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
-  const std::size_t end = (offset + bytes) / kHugePageBytes * kHugePageBytes;
-  if (begin < end) ::madvise(data() + begin, end - begin, MADV_HUGEPAGE);  // failing only leaves small ones
+  advise(offset, bytes, kHugePageBytes, MADV_HUGEPAGE);
 }
 
 void Arena::give_back(std::size_t offset, std::size_t bytes) {
-  const std::size_t begin = (offset + kPage - 1) / kPage * kPage;
-  const std::size_t end = (offset + bytes) / kPage * kPage;
-  if (begin < end) ::madvise(data() + begin, end - begin, MADV_REMOVE);  // failing only keeps the pages
+  advise(offset, bytes, kPage, MADV_REMOVE);
+  advise(offset, bytes, kHugePageBytes, MADV_NOHUGEPAGE);
 }
 
 }  // namespace sluice

@@ -57,12 +57,13 @@ class Arena {
   int memory_fd() const { return memory_.get(); }
   int event_fd() const { return event_.get(); }
 
-  // Asks for huge pages in the whole ones of a part; the system may have none for shared memory (shmem_enabled).
+  // Asks for huge pages in the whole ones of a part, until it is given back; the system may have none for shared memory (shmem_enabled).
   void want_huge_pages(std::size_t offset, std::size_t bytes);
   // Gives the whole pages within a freed part back to the machine; they read as zeros again.
   void give_back(std::size_t offset, std::size_t bytes);
 
  private:
+  void advise(std::size_t offset, std::size_t bytes, std::size_t page, int advice);
   Arena(const ArenaName& name, UniqueFd memory, UniqueFd event, Mapping mapping);
   static std::shared_ptr<Arena> enter(
       std::shared_ptr<Arena> made);  // into the registry, unless another thread was first

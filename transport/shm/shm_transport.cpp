@@ -12,14 +12,12 @@
 namespace sluice {
 namespace {
 
-constexpr std::uint32_t kPollEvery =
-    256;  // calls of progress() between two looks at the sockets, when nobody asks for one
+constexpr std::uint32_t kPollEvery = 256;          // calls of progress() between two looks at the sockets unasked
 constexpr std::size_t kFlowsPerLinkMax = 1 << 16;  // that a peer may announce and we not have opened
 constexpr std::size_t kPageAlignedFrom = 1 << 16;  // windows of this size start on a page
 constexpr std::size_t kGiveBackFrom = 1 << 20;     // freed windows of this size return their pages
 constexpr std::size_t kPage = 4096;
-constexpr Nanoseconds kResendEvery =
-    std::chrono::milliseconds(1);  // how long a sleep may be with records that did not fit the socket
+constexpr Nanoseconds kResendEvery = std::chrono::milliseconds(1);  // the longest sleep with records not yet sent
 
 }  // namespace
 
@@ -386,18 +384,17 @@ void ShmTransport::adopt(Rank peer, UniqueFd stream) {
 // ---- windows
 
 void* ShmTransport::allocate_window(std::size_t bytes) {
-  const bool huge = bytes >= kHugePageBytes;
-  const auto offset = space_.allocate(bytes, huge ? kHugePageBytes : bytes >= kPageAlignedFrom ? kPage : kCacheLine);
+  auto offset = bytes >= kHugePageBytes ? space_.allocate(bytes, kHugePageBytes) : std::nullopt;
+  if (!offset) offset = space_.allocate(bytes, bytes >= kPageAlignedFrom ? kPage : kCacheLine);
   if (!offset) return nullptr;
-  if (huge) arena_->want_huge_pages(*offset, bytes);
+  arena_->want_huge_pages(*offset, bytes);
   return arena_->data() + *offset;
 }
 
 void ShmTransport::free_window(void* memory) {
   if (memory == nullptr) return;
   const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(memory) - arena_->data());
-  const std::size_t bytes = space_.free(offset);
-  if (bytes >= kGiveBackFrom) arena_->give_back(offset, bytes);
+  if (const std::size_t bytes = space_.free(offset); bytes >= kGiveBackFrom) arena_->give_back(offset, bytes);
 }
 
 }  // namespace sluice

@@ -227,6 +227,9 @@ TEST_P(Combine, MayOverwriteAnyOfItsSources) {
           if (n > 2) one.targets = {form, Form::element};
           one.in_place = static_cast<int>(in_place);
           expect_reference(one);
+          if (n != 2) continue;
+          one.targets = {form, form};
+          expect_reference(one);
         }
 }
 

@@ -88,6 +88,18 @@ TEST(Processes, AnInterruptIsForwarded) {
   EXPECT_EQ(outcome.exit_code, 128 + SIGINT);
 }
 
+TEST(Processes, AnInterruptDoesNotHideAnEarlierFailure) {
+  const auto interrupted = [parent = ::getpid()](int index) -> int {
+    if (index == 0) return 3;
+    std::this_thread::sleep_for(milliseconds(100));
+    ::kill(parent, SIGINT);
+    for (;;) ::pause();
+  };
+  const LaunchOutcome outcome = run(2, interrupted, std::chrono::seconds(20));
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(outcome.failed_process, 0);
+}
+
 TEST(Processes, ANumberThatCannotBeRightIsRefused) {
   for (const int processes : {0, -1, kProcessesMax + 1}) {
     const auto outcome = run_processes({.processes = processes}, [](int) { return 0; });

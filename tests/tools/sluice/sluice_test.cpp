@@ -239,7 +239,7 @@ TEST(SluiceExplain, NamesAChoiceItsCostAndEverySetting) {
   EXPECT_EQ(choice["chosen"], choice["alternatives"][0]["algorithm"]);
   EXPECT_GT(choice["alternatives"].size(), 3u);
   EXPECT_EQ(value["settings"].size(), kSettings);
-  EXPECT_EQ(value["memory"]["flows_most"], 14);
+  EXPECT_EQ(value["memory"]["rings_most"], 14);
   EXPECT_GT(value["memory"]["bytes_most"], 14 * 16 * 128 * 1024);
   for (const json& setting : value["settings"])
     if (setting["name"] == "slots") {
