@@ -18,9 +18,10 @@ namespace {
 constexpr std::size_t kElements = 16384;
 
 void run(const Kernels& kernels, DataType type, ReduceOp op) {
-  const std::vector<std::byte> left(kElements * element_bytes(type), std::byte{1});
-  const std::vector<std::byte> right(left);
-  std::vector<std::byte> sum(left);
+  const std::size_t bytes = kElements * element_bytes(type);
+  const std::vector<std::byte> left(bytes, std::byte{1});
+  const std::vector<std::byte> right(bytes, std::byte{1});
+  std::vector<std::byte> sum(bytes);
   CombineRule rule;
   rule.type = type;
   rule.reduction = op;
