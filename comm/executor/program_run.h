@@ -23,7 +23,7 @@ struct RunBinding {
   std::byte* scratch = nullptr;  // BoundCode::scratch_bytes()
   bool stream = false;           // what is written last is stored past the caches
   std::uint32_t digest = 0;
-  std::size_t describe_from = 1024;     // bytes: a smaller message is copied, and a smaller place not lent
+  std::size_t describe_from = 0;        // bytes: a smaller message is copied, and a smaller place not lent
   std::span<OutFlow* const> out_flows;  // as Program::out_peers
   std::span<InFlow* const> in_flows;    // as Program::in_peers
 };

@@ -76,7 +76,7 @@ LinkModel RuntimeState::link_model(const std::vector<Rank>& members) const {
       break;
     }
   }
-  if (weakest.latency_seconds == 0) weakest = LinkModel{};  // nobody else is in it
+  if (weakest.latency_seconds == 0) weakest = LinkModel{};  // nobody else is in it, or a loop without delays
   const bool shared_memory =
       !parts_.transports.empty() && parts_.transports.front()->link_class() == LinkClass::shared_memory;
   return tuned_link(weakest, parts_.tuning.get(), control(), members, shared_memory);

@@ -129,6 +129,14 @@ const std::byte* finished(const TypeKernels& type, const CombineRule& rule, bool
   return values;
 }
 
+// Copies into a part of a target, in the way that it asks for.
+void put(const Kernels& kernels, const CombineTarget& target, std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (target.stream)
+    kernels.stream(to, from, bytes);
+  else
+    copy_bytes(kernels, to, from, bytes);
+}
+
 // Writes the finished block to every target; narrows once, to the first or to `work` if that one is streamed.
 void write(const Kernels& kernels, DataType data_type, std::span<const CombineTarget> targets, const std::byte* values,
            std::byte* work, std::size_t first, std::size_t count) {
@@ -143,11 +151,7 @@ void write(const Kernels& kernels, DataType data_type, std::span<const CombineTa
       elements = narrowed;
     }
     const std::byte* from = target.form == Form::element ? elements : values;
-    if (to == from) continue;
-    if (target.stream)
-      kernels.stream(to, from, count * bytes);
-    else
-      copy_bytes(kernels, to, from, count * bytes);
+    if (to != from) put(kernels, target, to, from, count * bytes);
   }
 }
 
@@ -176,10 +180,7 @@ void copy(const Kernels& kernels, std::span<const CombineTarget> targets, const 
       if (target.data == source) continue;
       std::byte* to = static_cast<std::byte*>(target.data) + first;
       const std::byte* from = static_cast<const std::byte*>(source) + first;
-      if (target.stream)
-        kernels.stream(to, from, std::min(block, bytes - first));
-      else
-        copy_bytes(kernels, to, from, std::min(block, bytes - first));
+      put(kernels, target, to, from, std::min(block, bytes - first));
     }
 }
 
@@ -197,10 +198,8 @@ void fold_two(const Kernels& kernels, const CombineWay& way, std::span<const Com
     std::byte* const out = targets[0].stream ? work.bytes : static_cast<std::byte*>(targets[0].data) + at;
     way.fold(out, left + at, right + at, here / way.value_bytes);
     for (const CombineTarget& target : targets)
-      if (std::byte* const to = static_cast<std::byte*>(target.data) + at; target.stream)
-        kernels.stream(to, out, here);
-      else if (to != out)
-        copy_bytes(kernels, to, out, here);
+      if (std::byte* const to = static_cast<std::byte*>(target.data) + at; to != out)
+        put(kernels, target, to, out, here);
   }
 }
 
