@@ -45,6 +45,15 @@ constexpr std::array<SettingRow, kSettings> kRows{{
     {Setting::stream_bytes, "stream_bytes", "SLUICE_STREAM_BYTES", "0",
      "buffers of all ranks of the host together from which results are stored past the caches; 0: the last-level "
      "cache"},
+    {Setting::lanes, "lanes", "SLUICE_LANES", "",
+     "what code leaves open of a lane: NAME[:PRIORITY[:WEIGHT]][:min=RATE][:max=RATE][:flight=BYTES],..."},
+    {Setting::lane_delay, "lane_delay", "SLUICE_LANE_DELAY", "150us",
+     "how long what left on a lane may hold up more urgent lanes that use the same network"},
+    {Setting::trace, "trace", "SLUICE_TRACE", "auto",
+     "folder for the last events when operations fail, read by sluice trace; auto: /tmp/sluice-USER (TMPDIR); off: "
+     "none"},
+    {Setting::metrics, "metrics", "SLUICE_METRICS", "",
+     "folder of rank-N.prom, the lanes' counters for Prometheus, every 10 s and at the end; empty: none"},
     {Setting::tuning, "tuning", "SLUICE_TUNING", "auto",
      "measured times: auto: those that sluice tune wrote for this machine; off: none; else a file"},
 }};
@@ -60,6 +69,7 @@ Kind kind_of(Setting setting) {
     case Setting::loop_seed: return Kind::number;
     case Setting::deadline:
     case Setting::join_deadline:
+    case Setting::lane_delay:
     case Setting::spin: return Kind::duration;
     default: return Kind::word;
   }
@@ -83,6 +93,7 @@ std::optional<Range> range_of(Setting setting) {
     case Setting::deadline: return Range{1'000'000, kYear};
     case Setting::join_deadline: return Range{1'000'000, kYear};
     case Setting::spin: return Range{0, 1'000'000'000};
+    case Setting::lane_delay: return Range{1'000, 10'000'000'000};
     default: return std::nullopt;
   }
 }

@@ -119,9 +119,15 @@ inline constexpr int kNoColor = -1;  // this rank is in no group of the split
 // What happened on a lane since the runtime began, as seen by this rank.
 struct LaneCounters {
   std::string lane;
+  Priority priority = Priority::normal;
   std::uint64_t operations = 0;
   std::uint64_t bytes_sent = 0;
   double seconds_busy = 0;  // from post to completion, of operations not overlapped by others of the lane
+  double seconds_blocked =
+      0;  // of these, nothing could move here: for peers or the network. Waits below about 1 us are not counted
+  std::uint64_t queued = 0;  // operations that did not begin when they were posted, for others were under way
+  double queued_p50 = 0;     // seconds from post to beginning, of these; to the next power of two
+  double queued_p99 = 0;
 };
 
 class Communicator {
@@ -210,6 +216,10 @@ class Runtime {
   ~Runtime();
   Communicator world();  // the same at every call; lives as long as this Runtime
   std::vector<LaneCounters> lane_counters() const;
+  // The same in Prometheus' text form (exposition format 0.0.4).
+  std::string lane_metrics() const;
+  // The flight recorder, as FOLDER/JOB/rank-N.json for `sluice trace`. Returns the name. Any thread. Errors: system, refused.
+  Result<std::string> write_trace(const std::string& folder, const std::string& why);
   const Config& config() const;
 
   explicit Runtime(std::shared_ptr<detail::RuntimeState> state);

@@ -15,11 +15,12 @@ namespace {
 struct SplitWord {
   std::int64_t color = 0;
   std::int64_t key = 0;
-  std::uint64_t lane = 0;  // hash of name and priority
+  std::uint64_t lane = 0;  // hash of name, priority and weight
 };
 
 std::uint64_t hash_lane(const Lane& lane) {
-  return (std::uint64_t{hash_word(lane.name)} << 8) | static_cast<std::uint8_t>(lane.priority);
+  return mix64((std::uint64_t{hash_word(lane.name)} << 32) | (std::uint64_t{*lane.weight} << 8) |
+               static_cast<std::uint8_t>(*lane.priority));
 }
 
 // Ranks of one color, by key, then by rank.
@@ -65,7 +66,11 @@ Result<Communicator> Communicator::split(int color, int key, const SplitOptions&
   if (color < 0 && color != kNoColor)
     return Error{Code::invalid_argument, "split on rank " + std::to_string(rank()) + ": color is " +
                                              std::to_string(color) + ", but must be 0 or more, or kNoColor"};
-  const SplitWord mine{color, key, hash_lane(options.lane)};
+  SLUICE_TRY(check(options.lane));
+  const Lane lane = state_->runtime().complete_lane(options.lane);
+  if (const Status checked = check(lane); !checked.ok())
+    return Error{checked.code(), checked.text() + " (some of it is from the setting lanes)"};
+  const SplitWord mine{color, key, hash_lane(lane)};
   std::vector<SplitWord> words(static_cast<std::size_t>(ranks()));
   detail::Call call;
   call.kind = OperationKind::split;

@@ -3,6 +3,7 @@
 #include "comm/executor/communicator_state.h"
 #include "comm/executor/loop_group.h"
 #include "comm/executor/runtime_state.h"
+#include "comm/trace/metrics.h"
 
 namespace sluice {
 namespace {
@@ -35,6 +36,10 @@ Communicator Runtime::world() {
 }
 
 std::vector<LaneCounters> Runtime::lane_counters() const { return state_->lane_counters(); }
+std::string Runtime::lane_metrics() const { return detail::to_prometheus(lane_counters(), state_->world_rank()); }
+Result<std::string> Runtime::write_trace(const std::string& folder, const std::string& why) {
+  return state_->write_trace(folder, why);
+}
 const Config& Runtime::config() const { return state_->config(); }
 
 }  // namespace sluice

@@ -52,6 +52,7 @@ void report(const Tuning& tuning, const Control& control) {
 Result<std::unique_ptr<Runtime>> assemble(std::unique_ptr<Control> control, const Config& config, Tuning tuning) {
   apply_log_level(config);
   detail::RuntimeState::Parts parts;
+  SLUICE_TRY_ASSIGN(parts.lanes, configured_lanes(config));
   parts.config = config;
   parts.clock = &RealClock::instance();
   const std::string& wanted = config.text(Setting::transport);

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/unique_fd.h"
+#include "transport/transport.h"
 
 namespace sluice {
 
@@ -50,13 +51,13 @@ class PeerTable {
 class LinkInbox {
  public:
   struct Item {
-    Rank peer = 0;
+    LinkId id;
     UniqueFd stream;  // empty: the peer failed
   };
 
-  void put(Rank peer, UniqueFd stream) {
+  void put(LinkId id, UniqueFd stream) {
     const std::lock_guard lock(mutex_);
-    items_.push_back({peer, std::move(stream)});
+    items_.push_back({id, std::move(stream)});
     any_.store(true, std::memory_order_relaxed);
   }
   bool any() const { return any_.load(std::memory_order_relaxed); }  // a hint: the items come under the lock

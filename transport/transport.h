@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/unique_fd.h"
+#include "transport/lane_rules.h"
 #include "transport/slot_ring.h"
 
 namespace sluice {
@@ -34,6 +36,7 @@ struct FlowId {
   auto operator<=>(const FlowId&) const = default;
 };
 inline constexpr std::uint8_t kPointToPointChannel = 255;
+inline constexpr std::uint8_t kLanes = 4;  // lanes are numbered below it
 std::string describe(const FlowId& flow);  // "communicator 7 lane 1 channel 0"
 std::string describe(RingShape shape);     // "8 slots of 65536 bytes"
 
@@ -48,15 +51,22 @@ struct Capabilities {
   std::size_t slot_bytes_max = 0;
 };
 
+// A link to a peer. What crosses a network has one for each lane in use, so that lanes don't queue behind each other.
+struct LinkId {
+  Rank peer = 0;
+  std::uint8_t lane = 0;  // below kLanes; 0 where a transport has one link per peer
+  auto operator<=>(const LinkId&) const = default;
+};
+
 // Asks for streams to peers. Implemented by the bootstrap; called under the owner token, never blocks.
 class Dialer {
  public:
   virtual ~Dialer() = default;
-  // An authenticated, connected stream to `peer` for links of this class is wanted. It is delivered to
+  // An authenticated, connected stream for this link is wanted. It is delivered to
   // Transport::adopt on both sides, or the peer's failure is reported to Transport::fail_peer. Asking twice is
   // harmless, and one stream serves both directions: when both sides ask at once, the Dialer makes one and both adopt
   // that one. A transport refuses a second.
-  virtual void want_link(Rank peer, LinkClass link) = 0;
+  virtual void want_link(LinkId id, LinkClass link) = 0;
 };
 
 class Transport {
@@ -70,6 +80,12 @@ class Transport {
   // Errors: invalid_argument (shape), out_of_resource (arena), peer_lost.
   virtual Result<OutFlow*> open_out(Rank peer, FlowId flow, RingShape shape) = 0;
   virtual Result<InFlow*> open_in(Rank peer, FlowId flow, RingShape shape) = 0;
+  // By what rules a communicator's flows are served; before the first is opened.
+  virtual void use_lane(std::uint64_t communicator, const LaneRules& rules) = 0;
+  // Ranks of one host show each other how urgent their most urgent operation is (a lane; nothing: none), so that whoever shares a
+  // core with a more urgent one makes way. Hints.
+  virtual void show_urgency(std::optional<std::uint8_t>) {}
+  virtual bool more_urgent_elsewhere(std::uint8_t) const { return false; }
   // Forgets all flows of a communicator; messages not yet released are dropped, late ones too. The number must not be
   // used again on this transport: opening a flow of a closed communicator is an error (invalid_argument).
   virtual void close_flows(std::uint64_t communicator) = 0;
@@ -77,6 +93,9 @@ class Transport {
   // Moves what can be moved without blocking, most urgent lane first. Returns how many slots, credits or
   // links moved: 0 means there was nothing to do.
   virtual std::size_t progress() = 0;
+
+  // How long a wait may last at most, for something that only time brings.
+  virtual Nanoseconds patience() const { return std::chrono::hours(1); }
 
   // Sleeping without missing anything. The waiter does, in this order:
   //   prepare_wait();                        whatever arrives from here on ends the wait that follows
@@ -97,7 +116,7 @@ class Transport {
   // Told by the control plane: no more traffic with this peer. Any thread.
   virtual void fail_peer(Rank peer, Status why) = 0;
   // A stream from the Dialer. Any thread; taken up by the next progress().
-  virtual void adopt(Rank peer, UniqueFd stream) = 0;
+  virtual void adopt(LinkId id, UniqueFd stream) = 0;
 
   // Memory that peers on this transport read at an address; 64-byte aligned, zeroed the first time. nullptr: this
   // transport has no windows or its arena is full.
@@ -105,8 +124,10 @@ class Transport {
   virtual void free_window(void* memory) = 0;
 };
 
-// wait() for several transports that are all prepared, and whose progress() then had nothing to do. At most
-// kWaitAnyMax. One alone may be of any kind; of several each must have a wait_fd().
+// Sleeps until one of the descriptors of several transports is readable, at most so long. Touches nothing of theirs: any thread. At most
+// kWaitAnyMax; each must have a wait_fd().
+void poll_any(std::span<Transport* const> transports, Nanoseconds at_most);
+// wait() for several transports that are all prepared, and whose progress() then had nothing to do. One alone may be of any kind.
 void wait_any(std::span<Transport* const> transports, Nanoseconds at_most);
 inline constexpr std::size_t kWaitAnyMax = 8;
 

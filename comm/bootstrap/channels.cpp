@@ -51,10 +51,11 @@ void Channels::stop_listening(const Endpoint& at) {
   });
 }
 
-Channel& Channels::dial(const Endpoint& to, Purpose purpose, Rank peer, Nanoseconds handshake_deadline) {
+Channel& Channels::dial(const Endpoint& to, Purpose purpose, LinkId peer, Nanoseconds handshake_deadline) {
   Channel& channel = add();
   channel.purpose = purpose;
-  channel.peer = peer;
+  channel.peer = peer.peer;
+  channel.lane = peer.lane;
   channel.dialed = true;
   channel.with = format(to);
   const std::uint64_t number = channel.number;
@@ -182,7 +183,7 @@ void Channels::ready(Channel& channel, std::uint32_t events) {
 void Channels::finish_connecting(Channel& channel) {
   if (const int error = connect_error(channel.fd.get()); error != 0)
     return fail(channel, system_error("can't connect to " + channel.with, error));
-  Hello hello{channel.purpose, self_, channel.peer, {}};
+  Hello hello{channel.purpose, self_, channel.peer, {}, channel.lane};
   if (const Status random = fill_random(hello.nonce); !random.ok()) return fail(channel, random);
   channel.stage = Stage::shaking;
   channel.shake = std::make_unique<Handshake>(Handshake::dialer(secret_, hello));
@@ -214,6 +215,7 @@ void Channels::read_handshake(Channel& channel) {
 void Channels::proved(Channel& channel) {
   if (!channel.dialed) {
     channel.purpose = channel.shake->hello().purpose;
+    channel.lane = channel.shake->hello().lane;
     channel.peer = channel.shake->hello().from;
     --pending_count_;
   }

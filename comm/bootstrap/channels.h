@@ -37,7 +37,8 @@ enum class Stage : std::uint8_t { connecting, shaking, open, finishing, closed }
 struct Channel {
   std::uint64_t number = 0;
   Purpose purpose = Purpose::join;
-  Rank peer = -1;  // proved once open
+  std::uint8_t lane = 0;  // of a link
+  Rank peer = -1;         // proved once open
   bool dialed = false;
   std::string with;  // address for messages
   Stage stage = Stage::connecting;
@@ -89,7 +90,7 @@ class Channels {
 
   // Opens a stream; the owner of `purpose` hears opened() or closed(), never from inside this call. `handshake_deadline`: how
   // long connecting and the handshake may take.
-  Channel& dial(const Endpoint& to, Purpose purpose, Rank peer, Nanoseconds handshake_deadline);
+  Channel& dial(const Endpoint& to, Purpose purpose, LinkId peer, Nanoseconds handshake_deadline);
 
   void send(Channel& channel, SharedBytes frame);
   void send(Channel& channel, Bytes frame) { send(channel, std::make_shared<const Bytes>(std::move(frame))); }

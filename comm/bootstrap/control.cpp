@@ -19,7 +19,7 @@ class AloneControl final : public Control {
   }
   void on_notice(std::function<void(const Notice&)>) override {}
   void flood(Notice) override {}
-  void want_link(Rank, LinkClass) override {}
+  void want_link(LinkId, LinkClass) override {}
   void deliver_links_to(LinkClass, Transport*) override {}
   void leave() override {}
 

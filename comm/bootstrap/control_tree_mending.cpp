@@ -42,7 +42,7 @@ void ControlTree::stop_dialing() {
 
 void ControlTree::dial_parent() {
   // No deadline of its own: a stopped parent is waited for, a dead one is found by the vigil.
-  dial_ = &channels_.dial(endpoint(*dialing_), Purpose::tree, *dialing_, std::chrono::hours(24));
+  dial_ = &channels_.dial(endpoint(*dialing_), Purpose::tree, {*dialing_}, std::chrono::hours(24));
 }
 
 // Links to ranks above that are no longer the parent. The other end must not take it for a death. Whoever becomes the root keeps

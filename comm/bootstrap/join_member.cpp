@@ -58,7 +58,7 @@ void JoinMember::next_round() {
 void JoinMember::try_next() {
   if (place_ == places_.size()) return end_of_round();
   const Nanoseconds at_most = pause_ < kPauseMax ? Nanoseconds(std::chrono::seconds(1)) : kHandshakeDeadline;
-  root_ = &channels_.dial(places_[place_++], Purpose::join, 0, at_most);
+  root_ = &channels_.dial(places_[place_++], Purpose::join, {0}, at_most);
 }
 
 void JoinMember::end_of_round() {

@@ -25,9 +25,10 @@ Links::Links(EventLoop& loop, Channels& channels, Rank self, Nanoseconds deadlin
   channels_.own(Purpose::link_tcp, this);
 }
 
-void Links::want(Rank peer, LinkClass link_class) {
+void Links::want(LinkId id, LinkClass link_class) {
   if (stopped_) return;
-  const Key key{purpose_of(link_class), peer};
+  const Rank peer = id.peer;
+  const Key key{purpose_of(link_class), id};
   Link& link = links_[key];
   if (link.wanted || link.delivered) return;
   link.wanted = true;
@@ -46,7 +47,7 @@ void Links::want(Rank peer, LinkClass link_class) {
   if (link.early) return hand_over(key, std::move(link.early));
   if (self_ < peer) return dial(key);
   link.timer = loop_.after(deadline_, [this, key] {
-    const std::string rank = "rank " + std::to_string(key.second);
+    const std::string rank = "rank " + std::to_string(key.second.peer);
     give_up(key, {Code::timeout,
                   rank + " did not open the other end of a link to rank " + std::to_string(self_) + " in time"});
   });
@@ -54,7 +55,7 @@ void Links::want(Rank peer, LinkClass link_class) {
 
 void Links::dial(const Key& key) {
   Link& link = links_[key];
-  const PeerInfo& peer = (*peers_)[static_cast<std::size_t>(key.second)];
+  const PeerInfo& peer = (*peers_)[static_cast<std::size_t>(key.second.peer)];
   const Endpoint to =
       key.first == Purpose::link_tcp ? Endpoint{"", peer.address, peer.port} : Endpoint{peer.unix_name, 0, 0};
   link.dialing = &channels_.dial(to, key.first, key.second, link.give_up - loop_.now());
@@ -70,14 +71,11 @@ void Links::deliver_to(LinkClass link_class, Transport* to) {
 
 void Links::gone(Rank peer, bool lost, const Status& why) {
   gone_.insert_or_assign(peer, why);
-  for (const Purpose purpose : {Purpose::link_shared_memory, Purpose::link_tcp}) {
-    const auto link = links_.find({purpose, peer});
-    if (link != links_.end() && link->second.wanted && !link->second.delivered) {
-      give_up(link->first, why);
-    } else if (lost && transport(purpose) != nullptr) {
-      transport(purpose)->fail_peer(peer, why);  // what a peer that left has sent is still to be read
-    }
-  }
+  for (auto& [key, link] : links_)
+    if (key.second.peer == peer && link.wanted && !link.delivered) give_up(key, why);
+  if (!lost) return;  // what a peer that left has sent is still to be read
+  for (Transport* const one : transports_)
+    if (one != nullptr) one->fail_peer(peer, why);
 }
 
 void Links::stop() {
@@ -90,7 +88,7 @@ void Links::stop() {
 }
 
 void Links::opened(Channel& channel) {
-  const Key key{channel.purpose, channel.peer};
+  const Key key{channel.purpose, {channel.peer, channel.lane}};
   const bool expected = channel.dialed ? links_[key].dialing == &channel : channel.peer < self_;
   if (stopped_ || !expected || links_[key].delivered) return channels_.close(channel);
   links_[key].dialing = nullptr;
@@ -114,13 +112,13 @@ Status Links::frame(Channel&, FrameType, std::span<const std::byte>) {
 }
 
 void Links::closed(Channel& channel, const Status& why) {
-  const Key key{channel.purpose, channel.peer};
+  const Key key{channel.purpose, {channel.peer, channel.lane}};
   const auto found = links_.find(key);
   if (found == links_.end() || found->second.dialing != &channel) return;
   Link& link = found->second;
   link.dialing = nullptr;
   if (loop_.now() >= link.give_up)
-    return give_up(key, {Code::timeout, "rank " + std::to_string(key.second) + " at " + channel.with +
+    return give_up(key, {Code::timeout, "rank " + std::to_string(key.second.peer) + " at " + channel.with +
                                             " did not take a link from rank " + std::to_string(self_) +
                                             " in time: " + why.text()});
   link.pause = std::clamp<Nanoseconds>(link.pause * 2, kPauseMin, kPauseMax);
@@ -133,7 +131,7 @@ void Links::give_up(const Key& key, const Status& why) {
   loop_.cancel(link.timer);
   link.early.reset();
   link.delivered = true;  // with a failure: never tried again
-  if (Transport* to = transport(key.first); to != nullptr) to->fail_peer(key.second, why);
+  if (Transport* to = transport(key.first); to != nullptr) to->fail_peer(key.second.peer, why);
 }
 
 }  // namespace sluice

@@ -23,7 +23,7 @@ class Links final : public ChannelOwner {
 
   // The job has started; borrowed for good.
   void start(const std::vector<PeerInfo>& peers) { peers_ = &peers; }
-  void want(Rank peer, LinkClass link);
+  void want(LinkId id, LinkClass link);
   void deliver_to(LinkClass link, Transport* transport);
   // The peer is lost or has left.
   void gone(Rank peer, bool lost, const Status& why);
@@ -34,7 +34,7 @@ class Links final : public ChannelOwner {
   void closed(Channel& channel, const Status& why) override;
 
  private:
-  using Key = std::pair<Purpose, Rank>;
+  using Key = std::pair<Purpose, LinkId>;
   struct Link {
     bool wanted = false;
     bool delivered = false;

@@ -51,7 +51,7 @@ class LoopControls::Member final : public Control {
     bound(notice);
     world_->queue.push_back({rank_, std::move(notice)});
   }
-  void want_link(Rank, LinkClass) override {}
+  void want_link(LinkId, LinkClass) override {}
   void deliver_links_to(LinkClass, Transport*) override {}
   void leave() override {
     if (world_->seat(rank_).present)

@@ -108,7 +108,7 @@ std::array<std::byte, kHelloBytes> encode(const Hello& hello) {
   out.number(kMagic);
   out.number(kVersion);
   out.number(static_cast<std::uint8_t>(hello.purpose));
-  out.zeros(1);
+  out.number(hello.lane);
   out.number(static_cast<std::uint32_t>(hello.from));
   out.number(static_cast<std::uint32_t>(hello.to));
   out.bytes(hello.nonce);
@@ -126,14 +126,15 @@ Result<Hello> decode_hello(std::span<const std::byte> bytes) {
                                     " of the protocol, this build version " + std::to_string(kVersion) +
                                     ": use one build of Sluice for all ranks"};
   const auto purpose = in.number<std::uint8_t>();
-  const auto zero = in.number<std::uint8_t>();
+  const auto lane = in.number<std::uint8_t>();
   const auto from = in.number<std::uint32_t>();
   const auto to = in.number<std::uint32_t>();
   Hello hello;
   in.copy_to(hello.nonce);
-  if (!in.finished() || zero != 0 || purpose >= kPurposes || !is_rank(from) || !is_rank(to))
+  if (!in.finished() || lane >= kLanes || purpose >= kPurposes || !is_rank(from) || !is_rank(to))
     return Error{Code::refused, "its greeting is malformed"};
   hello.purpose = static_cast<Purpose>(purpose);
+  hello.lane = lane;
   hello.from = static_cast<Rank>(from);
   hello.to = static_cast<Rank>(to);
   return hello;

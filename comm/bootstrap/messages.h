@@ -31,6 +31,7 @@ struct Hello {
   Rank from = 0;
   Rank to = 0;  // whom the dialer believes to reach
   Nonce nonce{};
+  std::uint8_t lane = 0;  // of a link
   bool operator==(const Hello&) const = default;
 };
 inline constexpr std::size_t kHelloBytes = 52;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/replace_file.h"
 #include "base/unique_fd.h"
 #include "comm/bootstrap/secrets.h"
 
@@ -38,16 +39,6 @@ Status check_private(const struct stat& found, const std::string& what) {
   return {};
 }
 
-Status write_all(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t put = ::write(fd, text.data(), text.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return system_error("can't write the rendezvous file " + path, errno);
-    text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return {};
-}
-
 Result<Rendezvous> parse(std::string_view text, const std::string& path, const std::string& job) {
   if (text.empty() || take_line(text, "") != kTitle)
     return Error{Code::invalid_argument, path + " is not a rendezvous file: remove it, or choose another path"};
@@ -62,16 +53,7 @@ Result<Rendezvous> parse(std::string_view text, const std::string& path, const s
 
 Status write_rendezvous_file(const std::string& path, const Rendezvous& rendezvous, const std::string& job) {
   SLUICE_TRY_ASSIGN(const UniqueId id, to_unique_id(rendezvous));
-  std::array<std::byte, 8> random{};
-  SLUICE_TRY(fill_random(random));
-  const std::string fresh = path + "." + hex(random);
-  const UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd) return system_error("can't make the rendezvous file " + fresh, errno);
-  Status done = write_all(fd.get(), text_of(id, job), fresh);
-  if (done.ok() && ::rename(fresh.c_str(), path.c_str()) != 0)
-    done = system_error("can't put the rendezvous file at " + path, errno);
-  if (!done.ok()) ::unlink(fresh.c_str());
-  return done;
+  return replace_file(path, text_of(id, job), 0600, "the rendezvous file");
 }
 
 Result<Rendezvous> read_rendezvous_file(const std::string& path, const std::string& job) {

@@ -71,8 +71,8 @@ class TreeControl final : public Control {
   void flood(Notice notice) override {
     loop_->post([this, notice = std::move(notice)]() mutable { tree_.flood(std::move(notice)); });
   }
-  void want_link(Rank peer, LinkClass link) override {
-    loop_->post([this, peer, link] { links_.want(peer, link); });
+  void want_link(LinkId id, LinkClass link) override {
+    loop_->post([this, id, link] { links_.want(id, link); });
   }
   void deliver_links_to(LinkClass link, Transport* transport) override {
     loop_->run_there([this, link, transport] { links_.deliver_to(link, transport); });

@@ -26,6 +26,7 @@ class CollectiveOperation final : public Operation {
   Rank waiting_for() const override { return run_.waiting_for(); }
   std::uint64_t progress_mark() const override { return run_.progress_mark(); }
   std::uint64_t bytes_sent() const override { return run_.bytes_sent(); }
+  std::uint64_t bytes_moved() const override { return run_.bytes_moved(); }
   std::string fault_text() const override;
   void give_back() override { give_to_pool(this); }
 

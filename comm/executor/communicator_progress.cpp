@@ -13,6 +13,8 @@ constexpr Nanoseconds kArrivalAfter = std::chrono::milliseconds(100);  // stuck 
 // What a leaver sent last may still be on its way, and so may what it said over the control tree (farewell, abort) when its links
 // are closed already.
 constexpr Nanoseconds kLeaverGrace = std::chrono::milliseconds(200);
+constexpr Nanoseconds kWaitNotedAfter = std::chrono::milliseconds(1);
+constexpr std::uint64_t kTurnNotedFrom = 4096;                // bytes moved since the last event of the operation
 constexpr Nanoseconds kDisputeMax = std::chrono::seconds(1);  // a digest differed and nobody could say why
 
 std::string seconds(Nanoseconds time) {
@@ -31,15 +33,16 @@ bool CommunicatorState::enqueue(Operation* operation) {
   return !std::exchange(active_, true);
 }
 
-CommunicatorState::Turn CommunicatorState::turn(int steps) {
+CommunicatorState::Turn CommunicatorState::turn(int steps, bool counted) {
   Turn result;
   if (broken()) {
+    runtime_->keep_trace(status().text());
     result.finished = fail_all();
     result.moved = result.idle = true;
     return result;
   }
-  if (!disputed_since_ && !collectives_.empty()) turn_of(collectives_, steps, result);
-  if (!messages_.empty()) turn_of_messages(steps, result);
+  if (!disputed_since_ && !collectives_.empty()) turn_of(collectives_, steps, counted, result);
+  if (!messages_.empty()) turn_of_messages(steps, counted, result);
   if (collectives_.empty() && messages_.empty()) {
     active_ = false;
     result.idle = true;
@@ -54,11 +57,23 @@ bool CommunicatorState::ripe() {
   return messages_.ripe();
 }
 
-void CommunicatorState::turn_of(OperationQueue& queue, int steps, Turn& result) {
+void CommunicatorState::turn_of(OperationQueue& queue, int steps, bool counted, Turn& result) {
   Operation* operation = queue.front();
   const std::uint64_t before = operation->progress_mark();
+  if (counted) {
+    result.bytes_sent -= operation->bytes_sent();
+    result.bytes_moved -= operation->bytes_moved();
+  }
   const Advance advance = operation->advance(steps);
-  result.moved = result.moved || operation->progress_mark() != before;
+  if (operation->progress_mark() != before) {
+    result.moved = true;
+    if (before == 0) lane_.count.add_queued(runtime_->clock().ticks() - operation->posted_at());
+    if (operation->bytes_moved() - operation->traced_bytes() >= kTurnNotedFrom) note_turn(*operation);
+  }
+  if (counted) {
+    result.bytes_sent += operation->bytes_sent();
+    result.bytes_moved += operation->bytes_moved();
+  }
   if (advance == Advance::done) {
     queue.pop();
     finish(operation, {});
@@ -70,12 +85,12 @@ void CommunicatorState::turn_of(OperationQueue& queue, int steps, Turn& result) 
   }
 }
 
-void CommunicatorState::turn_of_messages(int steps, Turn& result) {
+void CommunicatorState::turn_of_messages(int steps, bool counted, Turn& result) {
   messages_.for_each([&](OperationQueue& queue) {
     if (queue.front()->waiting_for() == rank())
       match_own_messages(result);
     else
-      turn_of(queue, steps, result);
+      turn_of(queue, steps, counted, result);
   });
 }
 
@@ -96,12 +111,36 @@ void CommunicatorState::match_own_messages(Turn& result) {
 }
 
 bool CommunicatorState::count_done(const Operation& operation) {
-  lane_count_.add(operation.bytes_sent(), operation.posted_at(), runtime_->clock().ticks());
+  const std::uint64_t now = runtime_->clock().ticks();
+  const std::uint64_t sent = operation.bytes_sent();
+  lane_.count.add(sent, operation.posted_at(), now);
+  note(operation, TraceKind::done, sent, now);
   return true;
 }
 
+void CommunicatorState::note(const Operation& operation, TraceKind kind, std::uint64_t bytes, std::uint64_t now) {
+  const Fingerprint& print = operation.fingerprint();
+  TraceEvent& event = recorder_.next();
+  event.at = now;
+  event.posted_at = operation.posted_at();
+  event.bytes = bytes;
+  event.sequence = static_cast<std::uint32_t>(print.sequence);
+  event.peer = kind == TraceKind::wait ? operation.waiting_for() : -1;
+  event.communicator = trace_number_;
+  event.kind = kind;
+  event.operation = static_cast<std::uint8_t>(print.kind);
+}
+
+void CommunicatorState::note_turn(Operation& operation) {
+  const std::uint64_t moved = operation.bytes_moved();
+  note(operation, TraceKind::turn, moved - std::exchange(operation.traced_bytes(), moved), runtime_->clock().ticks());
+}
+
 void CommunicatorState::finish(Operation* operation, Status status) {
-  count_done(*operation);
+  if (status.ok())
+    count_done(*operation);
+  else
+    note(*operation, TraceKind::failed, operation->bytes_sent(), runtime_->clock().ticks());
   operation->finish(std::move(status));
   operation->drop_reference();
 }
@@ -154,6 +193,8 @@ void CommunicatorState::watch(Nanoseconds now) {
 
 void CommunicatorState::watch_operation(Operation& operation, Nanoseconds now) {
   const Nanoseconds stuck = operation.stuck_for(now);
+  if (stuck > kWaitNotedAfter && operation.take_wait_note())
+    note(operation, TraceKind::wait, 0, runtime_->clock().ticks());
   const Rank peer = operation.waiting_for();
   if (peer >= 0 && peer != rank()) {
     const Rank world_peer = world_rank(peer);

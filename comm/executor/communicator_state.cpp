@@ -14,7 +14,9 @@ namespace sluice::detail {
 CommunicatorState::CommunicatorState(std::shared_ptr<RuntimeState> runtime, Identity identity)
     : runtime_(std::move(runtime)),
       identity_(std::move(identity)),
-      lane_count_(runtime_->lane_count(identity_.lane)),
+      lane_(runtime_->lane_state(identity_.lane)),
+      recorder_(runtime_->traces().recorder()),
+      trace_number_(runtime_->traces().next_number()),
       messages_(ranks()) {
   stream_from_ = stream_from();
   message_print_.communicator = identity_.id;
@@ -26,6 +28,7 @@ CommunicatorState::~CommunicatorState() {
   runtime_->unlist(identity_.id, *this);
   runtime_->engine().with_token([this] {
     runtime_->engine().remove(*this);
+    runtime_->traces().retire(describe(runtime_->clock().now()));
     broken_.store(true, std::memory_order_release);
   });
   pool_->close();
@@ -70,10 +73,11 @@ Result<OutFlow*> CommunicatorState::out_flow(Rank peer, std::uint8_t channel) {
   OutFlow*& flow = out_flows_[{peer, channel}];
   if (flow != nullptr) return flow;
   SLUICE_TRY_ASSIGN(Transport * transport, runtime_->transport_to(world_rank(peer)));
-  const FlowId id{identity_.id, static_cast<std::uint8_t>(lane().priority), channel};
   Result<OutFlow*> opened = flow;
-  runtime_->engine().with_token(
-      [&] { opened = transport->open_out(world_rank(peer), id, ring_shape(runtime_->config())); });
+  runtime_->engine().with_token([&] {
+    transport->use_lane(identity_.id, lane_.rules);
+    opened = transport->open_out(world_rank(peer), flow_id(channel), ring_shape(runtime_->config()));
+  });
   if (opened.ok()) flow = *opened;
   return opened;
 }
@@ -82,10 +86,9 @@ Result<InFlow*> CommunicatorState::in_flow(Rank peer, std::uint8_t channel) {
   InFlow*& flow = in_flows_[{peer, channel}];
   if (flow != nullptr) return flow;
   SLUICE_TRY_ASSIGN(Transport * transport, runtime_->transport_to(world_rank(peer)));
-  const FlowId id{identity_.id, static_cast<std::uint8_t>(lane().priority), channel};
   Result<InFlow*> opened = flow;
   runtime_->engine().with_token(
-      [&] { opened = transport->open_in(world_rank(peer), id, ring_shape(runtime_->config())); });
+      [&] { opened = transport->open_in(world_rank(peer), flow_id(channel), ring_shape(runtime_->config())); });
   if (opened.ok()) flow = *opened;
   return opened;
 }

@@ -20,10 +20,11 @@
 #include "comm/communicator.h"
 #include "comm/executor/collective_operation.h"
 #include "comm/executor/history.h"
-#include "comm/executor/lane_count.h"
 #include "comm/executor/messages.h"
 #include "comm/executor/operation_pool.h"
 #include "comm/executor/plan.h"
+#include "comm/lanes/lane_state.h"
+#include "comm/trace/dump.h"
 
 namespace sluice::detail {
 
@@ -48,7 +49,8 @@ class CommunicatorState {
   Rank world_rank(Rank rank) const { return identity_.members[static_cast<std::size_t>(rank)]; }
   std::optional<Rank> rank_of_world(Rank world_rank) const;
   const Identity& identity() const { return identity_; }
-  const Lane& lane() const { return identity_.lane; }
+  const Lane& lane() const { return identity_.lane; }  // complete
+  LaneState& lane_state() const { return lane_; }
   RuntimeState& runtime() const { return *runtime_; }
   const std::shared_ptr<RuntimeState>& shared_runtime() const { return runtime_; }
 
@@ -74,12 +76,16 @@ class CommunicatorState {
     bool moved = false;
     bool idle = false;
     int finished = 0;
+    std::uint64_t bytes_sent = 0;   // where it is counted
+    std::uint64_t bytes_moved = 0;  // where it is counted
   };
-  Turn turn(int steps);
+  Turn turn(int steps, bool counted);
   bool count_done(const Operation& operation);  // true
   bool ripe();                                  // a quick look: a turn may move something
   void watch(Nanoseconds now);
   int fail_all();
+
+  TraceCommunicator describe(Nanoseconds now);  // under the token
 
   // From the control plane.
   // `waits`: for whom that rank waits, in words; `fingerprints`: the present one first.
@@ -108,6 +114,7 @@ class CommunicatorState {
   Result<Plan*> plan_of(const Call& call, const CallOptions& options);
   Status complete(Plan& plan, const Call& call, bool in_place);
   Result<Plan*> make_plan(const Call& call, const CallOptions& options, const PlanKey& key);
+  FlowId flow_id(std::uint8_t channel) const { return {identity_.id, lane_.rules.priority, channel}; }
   Result<OutFlow*> out_flow(Rank peer, std::uint8_t channel);
   Result<InFlow*> in_flow(Rank peer, std::uint8_t channel);
   template <typename Message, typename Data>
@@ -120,10 +127,12 @@ class CommunicatorState {
   void remember(const Fingerprint& fingerprint);
   void compare_arrivals(const Fingerprint& fingerprint);
 
-  void turn_of(OperationQueue& queue, int steps, Turn& result);
-  void turn_of_messages(int steps, Turn& result);
+  void turn_of(OperationQueue& queue, int steps, bool counted, Turn& result);
+  void turn_of_messages(int steps, bool counted, Turn& result);
   void match_own_messages(Turn& result);
   void finish(Operation* operation, Status status);
+  void note(const Operation& operation, TraceKind kind, std::uint64_t bytes, std::uint64_t now);
+  void note_turn(Operation& operation);
   void fault(Operation& operation);
   void announce(const Operation& operation);
   void disagree(const Fingerprint& print, const std::string& difference);
@@ -134,7 +143,9 @@ class CommunicatorState {
 
   std::shared_ptr<RuntimeState> runtime_;  // shared: handles and Works may outlive the Runtime
   Identity identity_;
-  LaneCount& lane_count_;
+  LaneState& lane_;
+  Recorder& recorder_;
+  std::uint16_t trace_number_;
   std::uint64_t sequence_ = 0;
   std::uint64_t splits_ = 0;
   bool closed_ = false;

@@ -11,9 +11,6 @@
 namespace sluice::detail {
 namespace {
 
-constexpr int kStepsAlone = 64;    // steps of a turn when only one communicator has work
-constexpr int kStepsShared = 1;    // one slice step: the most that an urgent operation waits for
-constexpr int kTurnsPerPass = 16;  // turns between two looks at the transports
 constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(1);
 constexpr Nanoseconds kSleepMax = std::chrono::milliseconds(20);
 constexpr Nanoseconds kServeTick = std::chrono::milliseconds(1);
@@ -27,6 +24,8 @@ constexpr Nanoseconds kSwitch = std::chrono::nanoseconds(1500);  // more than a 
 constexpr int kYieldsAfterSwitch = 50;
 constexpr int kRoundsPerClock = 256;
 constexpr int kSpins = 128;
+constexpr int kYieldsToOwner = 16;
+constexpr Nanoseconds kWaitForOwnerMax = std::chrono::milliseconds(1);
 constexpr int kLooksAtPost = 24;  // about as long as a cache line needs to come from a peer that posts now
 constexpr int kSpinsAtFullSpeed = 32;
 
@@ -68,7 +67,7 @@ Engine::~Engine() {
 }
 
 bool Engine::post(Operation* operation) {
-  if (token_.try_take()) {
+  if (take_token()) {
     const bool alone = active_count_ == 0 && posts_.load(std::memory_order_relaxed) == nullptr;
     const bool done = alone && run_alone(*operation);
     if (!done) {
@@ -77,7 +76,7 @@ bool Engine::post(Operation* operation) {
       admit(operation);
     }
     if (!done || posts_.load(std::memory_order_relaxed) != nullptr) pass();
-    token_.give();
+    give_token();
     if (done) return true;
   } else {
     unfinished_.fetch_add(1, std::memory_order_relaxed);
@@ -93,6 +92,7 @@ bool Engine::post(Operation* operation) {
 // Nothing else is under way, so it may run before it was ever queued; but only as far as a turn goes, and while nobody wants anything.
 bool Engine::run_alone(Operation& operation) {
   CommunicatorState& communicator = operation.communicator();
+  if (communicator.lane_state().ceiling) return false;
   int looks = spins_ == 0 ? 0 : kLooksAtPost;
   while (!communicator.broken()) {
     const Advance advance = operation.advance(kStepsAlone);
@@ -112,9 +112,10 @@ void Engine::wait(Operation& operation) {
   const auto done = [&operation] { return operation.finished(); };
   const auto wanted = [this] { return wanted_.load(std::memory_order_relaxed) > 0; };
   for (int round = 0; !done(); ++round) {
-    if (!wanted() && token_.try_take()) {
-      drive_until([&] { return done() || wanted(); });
-      token_.give();
+    // Whoever sleeps for all may go on sleeping, once we had a look.
+    const bool may_drive = !wanted() && (round == 0 || sleepers_.load(std::memory_order_relaxed) == 0);
+    if (may_drive && take_token()) {
+      if (drive_until([&] { return done() || wanted(); })) give_token();
     } else {
       waiters_.fetch_add(1, std::memory_order_relaxed);
       wait_for_owner(operation, round);
@@ -127,31 +128,35 @@ void Engine::wait(Operation& operation) {
 
 // Somebody else drives, our operation too. If it is the engine's thread, it makes way.
 void Engine::wait_for_owner(Operation& operation, int round) {
-  if (round % 64 == 0) wake();
-  if (round < 256)
-    sched_yield();
-  else if (!operation.finished())
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  if (round == 0) wake();
+  if (round < kYieldsToOwner) return void(sched_yield());
+  std::unique_lock lock(waiting_mutex_);
+  if (!operation.finished() && token_.taken()) waiting_.wait_for(lock, kWaitForOwnerMax);
+}
+
+void Engine::wake_waiters() {
+  const std::lock_guard lock(waiting_mutex_);
+  waiting_.notify_all();
 }
 
 void Engine::poll() {
-  if (!token_.try_take()) return;
+  if (!take_token()) return;
   pass();
   watch_if_due(clock_.now());
-  token_.give();
+  give_token();
 }
 
 void Engine::with_token(const std::function<void()>& action) {
   waiters_.fetch_add(1, std::memory_order_relaxed);
   wanted_.fetch_add(1, std::memory_order_relaxed);
-  while (!token_.try_take()) {
+  while (!take_token()) {
     wake();
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   wanted_.fetch_sub(1, std::memory_order_relaxed);
   waiters_.fetch_sub(1, std::memory_order_relaxed);
   action();
-  token_.give();
+  give_token();
 }
 
 void Engine::keep_house(std::function<void()> housekeeping) {
@@ -160,50 +165,6 @@ void Engine::keep_house(std::function<void()> housekeeping) {
 
 void Engine::wake() {
   for (Transport* transport : transports_) transport->wake();
-}
-
-void Engine::take_posts() {
-  if (posts_.load(std::memory_order_relaxed) == nullptr) return;
-  Operation* list = posts_.exchange(nullptr, std::memory_order_acquire);
-  Operation* in_order = nullptr;
-  while (list != nullptr) in_order = std::exchange(list, std::exchange(list->next, in_order));
-  while (in_order != nullptr) admit(std::exchange(in_order, in_order->next));
-}
-
-void Engine::admit(Operation* operation) {
-  CommunicatorState& communicator = operation->communicator();
-  if (!communicator.enqueue(operation)) return;
-  active_[static_cast<std::size_t>(communicator.lane().priority)].push_back(&communicator);
-  ++active_count_;
-}
-
-bool Engine::turn_of_most_urgent() {
-  const int steps = active_count_ == 1 ? kStepsAlone : kStepsShared;
-  for (auto& lane : active_) {
-    bool moved = false;
-    for (std::size_t i = 0; i < lane.size();) {
-      const CommunicatorState::Turn turn = lane[i]->turn(steps);
-      moved = moved || turn.moved;
-      unfinished_.fetch_sub(turn.finished, std::memory_order_relaxed);
-      if (turn.idle) {
-        lane.erase(lane.begin() + static_cast<std::ptrdiff_t>(i));
-        --active_count_;
-      } else {
-        ++i;
-      }
-    }
-    if (lane.size() > 1) std::rotate(lane.begin(), lane.begin() + 1, lane.end());
-    if (moved) return true;
-  }
-  return false;
-}
-
-std::size_t Engine::pass() {
-  std::size_t moved = 0;
-  take_posts();
-  for (int turn = 0; turn < kTurnsPerPass && turn_of_most_urgent(); ++turn) ++moved;
-  for (Transport* transport : transports_) moved += transport->progress();
-  return moved;
 }
 
 void Engine::watch() {
@@ -230,20 +191,32 @@ void Engine::remove(CommunicatorState& communicator) {
 
 // Under the token.
 template <typename Done>
-void Engine::drive_until(const Done& done) {
+bool Engine::drive_until(const Done& done) {
   Nanoseconds idle_since{-1};
   for (int round = 0; !done(); ++round) {
     if (round % kRoundsPerClock == kRoundsPerClock - 1) watch_if_due(clock_.now());  // also while others keep us busy
+    if (prepared_) end_sleep();
     if (pass() > 0)
       idle_since = Nanoseconds{-1};
-    else if (!done() && !spin())
-      idle(idle_since);
+    else if (!done() && !spin() && !idle(idle_since))
+      return false;
   }
+  return true;
+}
+
+// Nobody could move anything for so long.
+void Engine::count_blocked(Nanoseconds time) {
+  for (auto& lane : active_)
+    for (auto one = lane.begin(); one != lane.end(); ++one) {
+      LaneState& state = (*one)->lane_state();
+      const bool counted = std::any_of(lane.begin(), one, [&](auto* other) { return &other->lane_state() == &state; });
+      if (!counted) state.count.add_blocked(static_cast<std::uint64_t>(time.count()));
+    }
 }
 
 // Looks at nothing but what the only busy communicator waits for. True: it came.
 bool Engine::spin() {
-  if (spins_ == 0 || active_count_ != 1) return false;
+  if (spins_ == 0 || active_count_ != 1 || held_until_) return false;
   CommunicatorState* only = nullptr;
   for (const auto& lane : active_)
     if (!lane.empty()) only = lane.front();
@@ -255,13 +228,22 @@ bool Engine::spin() {
   return false;
 }
 
-void Engine::idle(Nanoseconds& idle_since) {
+// False: the token is another's now.
+bool Engine::idle(Nanoseconds& idle_since) {
   const Nanoseconds now = clock_.now();
   if (idle_since.count() < 0) idle_since = now;
   watch_if_due(now);
   const bool alone = !options_.crowded && yields_due_ == 0;
-  if (alone && now - idle_since < std::min(options_.spin, kSpinBeforeYield)) return;
-  may_yield(now - idle_since) ? yield() : sleep(kSleepMax);
+  if (alone && now - idle_since < std::min(options_.spin, kSpinBeforeYield)) return true;
+  bool owner = true;
+  if (held_until_)
+    owner = sleep(std::clamp<Nanoseconds>(*held_until_ - now, Nanoseconds(0), kSleepMax));
+  else if (may_yield(now - idle_since))
+    yield();
+  else
+    owner = sleep(kSleepMax);
+  if (owner) count_blocked(clock_.now() - now);
+  return owner;
 }
 
 bool Engine::may_yield(Nanoseconds idle_for) {
@@ -284,35 +266,47 @@ void Engine::yield() {
   switched_ = switched;
 }
 
-void Engine::sleep(Nanoseconds at_most) {
+// Without the token: whoever posts meanwhile need not wake us to have its operation begin. False: another has it now.
+bool Engine::sleep(Nanoseconds at_most) {
   if (transports_.empty()) {
     std::this_thread::sleep_for(std::min<Nanoseconds>(at_most, std::chrono::milliseconds(1)));
-    return;
+    return true;
   }
   for (Transport* transport : transports_) transport->prepare_wait();
-  if (pass() > 0) {
-    for (Transport* transport : transports_) transport->cancel_wait();
-    return;
-  }
-  wait_any(transports_, at_most);
+  prepared_ = true;
+  if (pass() > 0) return end_sleep(), true;
+  for (const Transport* transport : transports_) at_most = std::min(at_most, transport->patience());
+  sleepers_.fetch_add(1, std::memory_order_relaxed);
+  token_.give();
+  poll_any(transports_, at_most);
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  return take_token();
+}
+
+void Engine::end_sleep() {
+  if (sleepers_.load(std::memory_order_relaxed) != 0) return;
+  for (Transport* transport : transports_) transport->cancel_wait();
+  prepared_ = false;
 }
 
 // One turn of the engine's thread.
 Engine::Served Engine::serve_once() {
-  if (waiters_.load(std::memory_order_relaxed) > 0 || !token_.try_take()) return Served::others;
+  const bool others = waiters_.load(std::memory_order_relaxed) > 0 || sleepers_.load(std::memory_order_relaxed) > 0;
+  if (others || !take_token()) return Served::others;
   bool busy = unfinished_.load(std::memory_order_relaxed) > 0;
   if (busy) {
     const Nanoseconds until = clock_.now() + kServeTick;
-    drive_until([&] {
+    const bool owner = drive_until([&] {
       return clock_.now() >= until || waiters_.load(std::memory_order_relaxed) > 0 ||
              unfinished_.load(std::memory_order_relaxed) == 0;
     });
+    if (!owner) return Served::others;
   } else {
     busy =
         pass() > 0;  // what finished operations left behind: links being made, messages that did not fit into a socket
     if (housekeeping_) housekeeping_();
   }
-  token_.give();
+  give_token();
   return busy ? Served::busy : Served::quiet;
 }
 

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -57,26 +58,53 @@ class Engine {
   void keep_house(std::function<void()> housekeeping);
   void drive_with(std::function<void(Operation&)> driver) { driver_ = std::move(driver); }
 
+  // When the first of the lanes may go on that wait for their ceilings. As of the last pass.
+  std::optional<Nanoseconds> held_until() const { return held_until_; }
+
   const Clock& clock() const { return clock_; }
   bool crowded() const { return options_.crowded; }
   void remove(CommunicatorState& communicator);  // under the token
 
  private:
   static constexpr int kPriorities = 4;
+  static constexpr int kStepsAlone = 64;  // steps of a turn when only one communicator has work
 
   bool run_alone(Operation& operation);
   void admit(Operation* operation);
   void take_posts();
-  bool turn_of_most_urgent();
+  bool turn_of_one();
+  void show_urgency();
+  void make_way(std::size_t priority);
+  bool turn_of_most_urgent(Nanoseconds now);
+  bool turn_of_starving(Nanoseconds now);
+  bool turn_of(std::vector<CommunicatorState*>& lane, std::size_t at, int steps, std::optional<Nanoseconds> now);
   template <typename Done>
-  void drive_until(const Done& done);
+  bool drive_until(const Done& done);  // under the token; false: another has it now
   bool spin();
   void watch_if_due(Nanoseconds now);
-  void idle(Nanoseconds& idle_since);
+  bool idle(Nanoseconds& idle_since);
+  void count_blocked(Nanoseconds time);
   bool may_yield(Nanoseconds idle_for);
   void yield();
-  void sleep(Nanoseconds at_most);
+  bool sleep(Nanoseconds at_most);
   void wait_for_owner(Operation& operation, int round);
+  // Something ended, or the token is free: whoever waits for an owner looks again. Missed at worst for kWaitForOwnerMax.
+  void tell_waiters() {
+    if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
+    if (sleepers_.load(std::memory_order_relaxed) != 0) wake();
+  }
+  bool take_token() {
+    if (!token_.try_take()) return false;
+    if (prepared_) end_sleep();
+    return true;
+  }
+  // Unless others still sleep: they are woken by what wakes a sleeper.
+  void end_sleep();
+  void wake_waiters();
+  void give_token() {
+    token_.give();
+    tell_waiters();
+  }
   enum class Served : std::uint8_t { busy, quiet, others };  // others: somebody else drives
   // Ticks of the engine's thread on end in which nothing was to do, others drove, the same wait of theirs went on.
   struct Lull {
@@ -105,8 +133,15 @@ class Engine {
   std::atomic<Operation*> posts_{nullptr};                           // push: release, take all: acquire
   std::array<std::vector<CommunicatorState*>, kPriorities> active_;  // under the token; those with operations
   std::size_t active_count_ = 0;
+  std::array<std::uint64_t, kPriorities> served_{};  // LaneShare of the lane of each priority that was served last
+  std::optional<Nanoseconds> held_until_;            // a lane waits for its ceiling
+  std::optional<std::uint8_t> shown_;                // the priority that the other ranks of this host were shown last
   Nanoseconds last_watch_{0};
 
+  bool prepared_ = false;         // under the token; a sleeper told the transports that it sleeps
+  std::atomic<int> sleepers_{0};  // threads that sleep on the transports' descriptors, without the token
+  std::mutex waiting_mutex_;      // between a waiter's last look and its sleep
+  std::condition_variable waiting_;
   std::atomic<std::uint32_t> waits_{0};  // calls of wait(): a hint
   std::atomic<int> unfinished_{0};       // a hint for the engine's thread; orders nothing
   std::mutex mutex_;

@@ -27,9 +27,12 @@ bool LoopGroup::step() {
   const std::size_t first = engines_.empty() ? 0 : rng_.below(engines_.size());
   for (std::size_t i = 0; i < engines_.size(); ++i) moved += engines_[(first + i) % engines_.size()]->pass();
   if (moved > 0) return true;
-  const bool pending = world_.advance(kStepMax);
+  const Nanoseconds now = world_.clock().now();
+  Nanoseconds until = now + kStepMax;
+  for (const Engine* engine : engines_) until = std::min(until, engine->held_until().value_or(until));
+  const bool pending = world_.advance(std::max(until - now, Nanoseconds(1)));
   for (Engine* engine : engines_) engine->watch();
-  return pending;
+  return pending || until < now + kStepMax;
 }
 
 void LoopGroup::kill(Rank rank, const std::string& how) {
@@ -41,11 +44,13 @@ Result<LoopRuntimes> make_loop_runtimes(int ranks, const LoopOptions& loop, cons
   if (ranks < 1 || ranks > kRanksMax)
     return Error{Code::invalid_argument,
                  "a loop world has 1.." + std::to_string(kRanksMax) + " ranks, not " + std::to_string(ranks)};
+  SLUICE_TRY_ASSIGN(const std::vector<Lane> lanes, configured_lanes(options.config));
   LoopRuntimes made;
   made.group = std::make_shared<LoopGroup>(ranks, loop);
   for (Rank rank = 0; rank < ranks; ++rank) {
     RuntimeState::Parts parts;
     parts.config = options.config;
+    parts.lanes = lanes;
     parts.control = made.group->controls().take(rank);
     parts.borrowed_transports = {&made.group->world().transport(rank)};
     parts.clock = &made.group->world().clock();

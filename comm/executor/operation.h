@@ -29,12 +29,13 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  // Runs without blocking until it would wait or `steps` steps ran.
+  // Runs without blocking until it would wait, `steps` steps ran or kTurnBytes were moved.
   virtual Advance advance(int steps) = 0;
   virtual bool ripe() = 0;                          // after `blocked`, a quick look: it can go on
   virtual Rank waiting_for() const = 0;             // rank in the communicator, -1: nobody
   virtual std::uint64_t progress_mark() const = 0;  // grows with everything that moves
   virtual std::uint64_t bytes_sent() const = 0;
+  virtual std::uint64_t bytes_moved() const = 0;  // copied or combined here
   // After `failed`: what is wrong, in words; digest faults are cleared up over the control tree and have no text.
   virtual std::string fault_text() const = 0;
   virtual void give_back() = 0;  // to its pool: the last reference is gone
@@ -43,6 +44,7 @@ class Operation {
     fingerprint_ = fingerprint;
     deadline_ = deadline;
     posted_at_ = now_ticks;
+    traced_bytes_ = 0;
     moved_at_ = kNotLookedAt;
     next_arrival_ = Nanoseconds{0};
     arrival_pause_ = std::chrono::milliseconds(200);
@@ -54,6 +56,8 @@ class Operation {
   CommunicatorState& communicator() const { return *communicator_; }
   const Fingerprint& fingerprint() const { return fingerprint_; }
   Nanoseconds deadline() const { return deadline_; }
+  // Of bytes_moved(), what the flight recorder knows.
+  std::uint64_t& traced_bytes() { return traced_bytes_; }
   std::uint64_t posted_at() const { return posted_at_; }  // ticks
 
   // How long nothing has moved, as far as those know who look now and then.
@@ -61,9 +65,12 @@ class Operation {
     if (const std::uint64_t mark = progress_mark(); mark != mark_ || moved_at_ == kNotLookedAt) {
       mark_ = mark;
       moved_at_ = now;
+      wait_noted_ = false;
     }
     return now - moved_at_;
   }
+  // Once for each time that it is stuck.
+  bool take_wait_note() { return !std::exchange(wait_noted_, true); }
   // When to announce that we are stuck: at once, then after pauses that double (whoever knew nothing of the communicator
   // before may know it now).
   bool take_arrival_turn(Nanoseconds now) {
@@ -101,8 +108,10 @@ class Operation {
   Nanoseconds deadline_{0};
   static constexpr Nanoseconds kNotLookedAt{-1};
   std::uint64_t posted_at_ = 0;
+  std::uint64_t traced_bytes_ = 0;
   Nanoseconds moved_at_ = kNotLookedAt;
   std::uint64_t mark_ = 0;
+  bool wait_noted_ = false;
   Nanoseconds next_arrival_{0};
   Nanoseconds arrival_pause_{0};
   Status status_;

@@ -23,13 +23,14 @@ void SendOperation::bind(const void* data, std::size_t count, DataType type, Mes
 
 Advance SendOperation::advance(int steps) {
   if (flow_ == nullptr) return Advance::blocked;  // until the communicator finds the receive
+  const std::size_t enough = moved_ + kTurnBytes;
   for (; !begun_ || moved_ < bytes_; ++progress_) {
     if (flow_->room() == 0) return Advance::blocked;
     if (begun_)
       send_next();
     else
       send_first();
-    if (--steps == 0 && moved_ < bytes_) return Advance::moved;
+    if ((--steps == 0 || moved_ >= enough) && moved_ < bytes_) return Advance::moved;
   }
   return flow_->released() >= described_until_ ? Advance::done : Advance::blocked;
 }
@@ -72,11 +73,12 @@ void ReceiveOperation::bind(void* data, std::size_t count, DataType type, Messag
 
 Advance ReceiveOperation::advance(int steps) {
   if (flow_ == nullptr) return Advance::blocked;
+  const std::size_t enough = moved_ + kTurnBytes;
   for (; !begun_ || moved_ < bytes_; ++progress_) {
     if (!flow_->ready()) return Advance::blocked;
     if (!(begun_ ? take_next() : take_first())) return Advance::failed;
     flow_->release();
-    if (--steps == 0 && moved_ < bytes_) return Advance::moved;
+    if ((--steps == 0 || moved_ >= enough) && moved_ < bytes_) return Advance::moved;
   }
   return Advance::done;
 }

@@ -35,6 +35,7 @@ class PointToPoint : public Operation {
   Rank waiting_for() const override { return peer_->rank; }
   std::uint64_t progress_mark() const override { return progress_; }
   std::uint64_t bytes_sent() const override { return 0; }
+  std::uint64_t bytes_moved() const override { return moved_; }
   std::string fault_text() const override { return fault_; }
 
  protected:

@@ -27,17 +27,19 @@ void ProgramRun::bind(const RunBinding& binding) {
   waiting_for_ = -1;
   fault_ = {};
   bytes_sent_ = 0;
+  bytes_moved_ = 0;
   progress_ = 0;
 }
 
 Advance ProgramRun::advance(int steps) {
+  const std::uint64_t enough = bytes_moved_ + kTurnBytes;
   while (true) {
     if (!in_step_ && next_step() == Find::finished) return run_closing();
     const Advance ran = run_actions();
     if (ran != Advance::done) return ran;
     in_step_ = false;
     ++step_;
-    if (--steps == 0) return Advance::moved;
+    if (--steps == 0 || bytes_moved_ >= enough) return Advance::moved;
   }
 }
 
@@ -225,6 +227,7 @@ bool ProgramRun::combine_now(const CodeCombine& combine) {
   for (std::size_t i = 0; i < combine.targets; ++i)
     if (!place_target(to[i], targets_[i])) return false;
   sluice::combine(combine.way, combine.rule, sources_, targets_, count_);
+  bytes_moved_ += bytes_in(to->form);
   return true;
 }
 

@@ -28,6 +28,8 @@ struct RunBinding {
   std::span<InFlow* const> in_flows;    // as Program::in_peers
 };
 
+inline constexpr std::size_t kTurnBytes = 64 << 10;  // moved in one turn: then others may be due
+
 enum class Advance : std::uint8_t { moved, blocked, done, failed };
 
 // Why a run failed: what a message said, and what was expected.
@@ -42,7 +44,7 @@ class ProgramRun {
  public:
   void bind(const RunBinding& binding);
 
-  // Runs until it would wait, or `steps` steps ran. `moved` says that it can go on.
+  // Runs until it would wait, or `steps` steps ran, or kTurnBytes were moved. `moved` says that it can go on.
   Advance advance(int steps);
   // After `blocked`: has that come which it waits for?
   bool ripe() { return blocked_on_ == nullptr || wait_satisfied(*blocked_on_); }
@@ -50,6 +52,7 @@ class ProgramRun {
   Rank waiting_for() const { return waiting_for_; }  // the peer, while blocked
   const RunFault& fault() const { return fault_; }
   std::uint64_t bytes_sent() const { return bytes_sent_; }
+  std::uint64_t bytes_moved() const { return bytes_moved_; }
   std::uint64_t progress_mark() const { return progress_; }  // grows with everything that moves
 
  private:
@@ -94,6 +97,7 @@ class ProgramRun {
   Rank waiting_for_ = -1;
   RunFault fault_;
   std::uint64_t bytes_sent_ = 0;
+  std::uint64_t bytes_moved_ = 0;
   std::uint64_t progress_ = 0;
 };
 

@@ -18,6 +18,7 @@ constexpr std::size_t kPlainAlignment = 4096;
 constexpr Nanoseconds kDrainMax = std::chrono::minutes(1);
 constexpr Nanoseconds kLateWrites = std::chrono::seconds(5);  // more than a living peer needs to hear of an error
 constexpr Nanoseconds kLingerMax = std::chrono::seconds(2);
+constexpr Nanoseconds kMetricsEvery = std::chrono::seconds(10);
 constexpr std::size_t kAbortsKept = 256;  // of communicators that may be still being made here
 
 }  // namespace
@@ -30,13 +31,17 @@ RuntimeState::RuntimeState(Parts parts)
     parts_.loop->add(engine_.get());
     engine_->drive_with([group = parts_.loop.get()](Operation& operation) { group->drive(operation); });
   }
-  engine_->keep_house([this] { drain(false); });
+  engine_->keep_house([this] {
+    drain(false);
+    if (const Nanoseconds now = clock().now(); now - metrics_written_ > kMetricsEvery) write_metrics(now);
+  });
   control().on_notice([this](const Notice& notice) { on_notice(notice); });
 }
 
 RuntimeState::~RuntimeState() {
   if (parts_.loop != nullptr) parts_.loop->remove(engine_.get());
   linger();
+  write_metrics(clock().now());
   control().on_notice(nullptr);  // before the engine, which the handler wakes
   engine_.reset();
   control().leave();
@@ -97,6 +102,7 @@ std::set<Rank> RuntimeState::gone_or_left() const {
 
 Communicator RuntimeState::make_communicator(Identity identity) {
   const std::uint64_t id = identity.id;
+  identity.lane = complete_lane(identity.lane);
   auto state = std::make_shared<CommunicatorState>(shared_from_this(), std::move(identity));
   directory_.add(id, *state);
   std::map<Rank, std::string> gone;
@@ -205,17 +211,19 @@ void RuntimeState::on_peer_gone(const Notice& notice) {
   engine().wake();
 }
 
-LaneCount& RuntimeState::lane_count(const Lane& lane) {
+LaneState& RuntimeState::lane_state(const Lane& lane) {
   const std::lock_guard lock(mutex_);
-  return counters_[lane.name];
+  std::unique_ptr<LaneState>& state = lanes_[to_text(lane)];
+  if (state == nullptr) state = std::make_unique<LaneState>(lane, static_cast<std::uint32_t>(lanes_.size()));
+  return *state;
 }
 
 // Lanes on which nothing was done yet are not worth a line.
 std::vector<LaneCounters> RuntimeState::lane_counters() const {
   const std::lock_guard lock(mutex_);
   std::vector<LaneCounters> all;
-  for (const auto& [name, one] : counters_)
-    if (LaneCounters counters = one.read(name, clock().seconds_per_tick()); counters.operations != 0)
+  for (const auto& [text, one] : lanes_)
+    if (LaneCounters counters = one->count.read(one->lane, clock().seconds_per_tick()); counters.operations != 0)
       all.push_back(std::move(counters));
   return all;
 }

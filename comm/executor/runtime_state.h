@@ -17,7 +17,8 @@
 #include "comm/communicator.h"
 #include "comm/executor/directory.h"
 #include "comm/executor/engine.h"
-#include "comm/executor/lane_count.h"
+#include "comm/lanes/lane_state.h"
+#include "comm/trace/traces.h"
 #include "comm/tune/tune.h"
 #include "transport/transport.h"
 
@@ -45,6 +46,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
     std::shared_ptr<LoopGroup> loop;  // what clock and transports belong to, in a loop world; shared by its ranks
     Engine::Options engine;
     std::unique_ptr<const MachineFile> tuning;  // measured times; null: none
+    std::vector<Lane> lanes;                    // of Setting::lanes
   };
   explicit RuntimeState(Parts parts);
   ~RuntimeState();
@@ -68,13 +70,19 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   // It ended: its flows are closed once the peers have read what was sent on them.
   void forget(std::uint64_t communicator, std::vector<SentOn> sent_on);
 
-  LaneCount& lane_count(const Lane& lane);  // of the lane's name; lives as long as this
+  Lane complete_lane(const Lane& asked) const { return complete(asked, parts_.lanes); }
+  LaneState& lane_state(const Lane& complete_lane);  // the same for equal lanes; lives as long as this
   std::vector<LaneCounters> lane_counters() const;
 
   void* allocate_window(std::size_t bytes, bool& shared);
   // After an error peers that have not heard of it may still write results to it: then it is kept for a while.
   void free_window(void* memory, bool shared);
   void note_broken() { broken_at_.store(clock().now().count(), std::memory_order_relaxed); }
+
+  Traces& traces() { return traces_; }
+  // Writes the flight recorder where Setting::trace says, the first time that operations fail. Under the token.
+  void keep_trace(const std::string& why);
+  Result<std::string> write_trace(const std::string& folder, const std::string& why);
 
   ShrinkTable& shrinks() { return *shrinks_; }
   Status check_not_forked() const;
@@ -94,21 +102,26 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   void on_abort(const Notice& notice);
   void on_peer_gone(const Notice& notice);
   std::vector<Transport*> transport_list() const;
+  TraceDump trace(const std::string& why);
+  void write_metrics(Nanoseconds now);
 
   Parts parts_;
   std::uint64_t fork_generation_;
   std::unique_ptr<ShrinkTable> shrinks_;
+  Traces traces_;                    // under the owner token
+  bool trace_kept_ = false;          // under the owner token
+  Nanoseconds metrics_written_{0};   // under the owner token
   std::vector<Draining> draining_;   // under the owner token
   std::vector<void*> late_windows_;  // under the owner token
   std::atomic<std::int64_t> broken_at_{
       0};  // when a communicator of this rank last broke; 0: never. A hint for free_window
   Directory directory_;
   mutable std::mutex mutex_;
-  std::map<Rank, std::string> gone_;           // GUARDED_BY(mutex_): who died, and how
-  std::map<Rank, std::string> left_;           // GUARDED_BY(mutex_)
-  std::deque<Notice> aborts_;                  // GUARDED_BY(mutex_): the last ones, of any communicator
-  std::map<std::string, LaneCount> counters_;  // GUARDED_BY(mutex_)
-  std::unique_ptr<Engine> engine_;             // last: its thread uses everything above
+  std::map<Rank, std::string> gone_;                         // GUARDED_BY(mutex_): who died, and how
+  std::map<Rank, std::string> left_;                         // GUARDED_BY(mutex_)
+  std::deque<Notice> aborts_;                                // GUARDED_BY(mutex_): the last ones, of any communicator
+  std::map<std::string, std::unique_ptr<LaneState>> lanes_;  // GUARDED_BY(mutex_); by the text of a complete lane
+  std::unique_ptr<Engine> engine_;                           // last: its thread uses everything above
 };
 
 }  // namespace sluice::detail

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/replace_file.h"
 #include "base/unique_fd.h"
 #include "comm/bootstrap/secrets.h"
 #include "transport/topology/probe.h"
@@ -92,16 +93,6 @@ Result<std::string> read_bounded(int fd, const std::string& path) {
   return text;
 }
 
-Status write_all(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t put = ::write(fd, text.data(), text.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return system_error("can't write the tuning file " + path, errno);
-    text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return {};
-}
-
 Tuning none(std::string why, std::string path = {}) {
   Tuning tuning;
   tuning.path = std::move(path);
@@ -171,18 +162,7 @@ Status write_tuning(const std::string& path, const MachineFile& file) {
   std::error_code failed;
   if (!folder.empty()) std::filesystem::create_directories(folder, failed);
   if (failed) return {Code::system, "can't make the folder " + folder.string() + ": " + failed.message()};
-  std::array<std::byte, 8> random{};
-  SLUICE_TRY(fill_random(random));
-  const std::string fresh = path + "." + hex(random);
-  const UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (!fd) return system_error("can't make the tuning file " + fresh, errno);
-  Status done = write_all(fd.get(), print(file), fresh);
-  if (done.ok() && ::fchmod(fd.get(), 0644) != 0) done = system_error("can't protect the tuning file " + fresh, errno);
-  if (done.ok() && ::fsync(fd.get()) != 0) done = system_error("can't write the tuning file " + fresh, errno);
-  if (done.ok() && ::rename(fresh.c_str(), path.c_str()) != 0)
-    done = system_error("can't put the tuning file at " + path, errno);
-  if (!done.ok()) ::unlink(fresh.c_str());
-  return done;
+  return replace_file(path, print(file), 0644, "the tuning file");
 }
 
 Result<std::optional<std::string>> read_tuning_text(const std::string& path) {

@@ -14,24 +14,58 @@ Error invalid(std::string text) { return {Code::invalid_argument, std::move(text
 }  // namespace
 
 Status ProgramMachine::run() {
-  for (std::size_t rank = 0; rank < programs_.size(); ++rank)
-    SLUICE_TRY(check_program_form(programs_, static_cast<Rank>(rank), check_.slots));
-  states_.resize(programs_.size());
-  for (std::size_t rank = 0; rank < programs_.size(); ++rank) begin(static_cast<Rank>(rank));
+  SLUICE_TRY(begin_all());
   while (true) {
     bool moved = false;
     bool all_done = true;
-    for (rank_ = 0; rank_ < shape_.ranks; ++rank_) {
-      if (state().done) continue;
-      SLUICE_TRY_ASSIGN(const Ran ran, run_rank());
-      moved = moved || ran != Ran::blocked;
-      all_done = all_done && ran == Ran::done;
+    for (Rank rank = 0; rank < shape_.ranks; ++rank) {
+      if (done(rank)) continue;
+      SLUICE_TRY_ASSIGN(const bool went, step(rank));
+      moved = moved || went;
+      all_done = all_done && done(rank);
     }
     if (all_done) break;
     if (!moved) return deadlock();
   }
+  return check_end();
+}
+
+Status ProgramMachine::begin_all() {
+  for (std::size_t rank = 0; rank < programs_.size(); ++rank)
+    SLUICE_TRY(check_program_form(programs_, static_cast<Rank>(rank), check_.slots));
+  states_.resize(programs_.size());
+  for (std::size_t rank = 0; rank < programs_.size(); ++rank) begin(static_cast<Rank>(rank));
+  return {};
+}
+
+Result<bool> ProgramMachine::step(Rank rank) {
+  rank_ = rank;
+  SLUICE_TRY_ASSIGN(const Ran ran, run_rank());
+  return ran != Ran::blocked;
+}
+
+Status ProgramMachine::check_end() {
   SLUICE_TRY(check_flows());
   return check_results();
+}
+
+Rank ProgramMachine::waits_for(Rank rank) const {
+  const Program& program = programs_[static_cast<std::size_t>(rank)];
+  const RankState& at = states_[static_cast<std::size_t>(rank)];
+  if (!at.in_step && at.closing == program.closing.size()) return -1;
+  const Action& action =
+      at.in_step ? program.actions[program.steps[at.step].first_action + at.action] : program.closing[at.closing];
+  return (action.act == Act::wait_ready ? program.in_peers : program.out_peers)[action.flow];
+}
+
+bool ProgramMachine::is_there(const Flow& flow, std::size_t depth) const {
+  if (flow.unreleased.size() <= depth) return false;
+  return links_ == nullptr || links_->arrived(flow.from, flow.to) > flow.released + depth;
+}
+
+bool ProgramMachine::has_room(const Flow& flow) const {
+  if (links_ != nullptr) return links_->has_room(flow.from, flow.to);
+  return flow.committed - flow.released < static_cast<std::uint64_t>(check_.slots);
 }
 
 std::size_t ProgramMachine::flow_between(Rank from, Rank to) {
@@ -144,13 +178,13 @@ Result<ProgramMachine::Ran> ProgramMachine::run_action(const Action& action) {
   Flow& flow = flows_[in ? state().in_flows[action.flow] : state().out_flows[action.flow]];
   switch (action.act) {
     case Act::wait_ready:
-      if (flow.unreleased.size() <= action.depth) return Ran::blocked;
+      if (!is_there(flow, action.depth)) return Ran::blocked;
       flow.ready_known = std::max(flow.ready_known, flow.released + action.depth + 1);
       learn(flow, action.depth);
       break;
     case Act::wait_room: {
       const std::uint64_t slots = static_cast<std::uint64_t>(check_.slots);
-      if (flow.committed - flow.released >= slots) return Ran::blocked;
+      if (!has_room(flow)) return Ran::blocked;
       flow.room_known = flow.committed + 1;
       if (flow.committed >= slots) flow.released_known = std::max(flow.released_known, flow.committed + 1 - slots);
       break;
@@ -184,6 +218,7 @@ Status ProgramMachine::commit(Flow& flow) {
   flow.unreleased.push_back(flow.reserved);
   flow.written = false;
   ++flow.committed;
+  if (links_ != nullptr) links_->commit(flow.from, flow.to);
   return {};
 }
 
@@ -193,6 +228,7 @@ Status ProgramMachine::release(Flow& flow) {
   if (!flow.unreleased.front().read) return fault("releases " + what + " without having read it");
   flow.unreleased.pop_front();
   ++flow.released;
+  if (links_ != nullptr) links_->release(flow.from, flow.to);
   return {};
 }
 
@@ -226,12 +262,11 @@ Status ProgramMachine::fault(const std::string& what) {
 Status ProgramMachine::deadlock() {
   for (rank_ = 0; rank_ < shape_.ranks; ++rank_) {
     if (state().done) continue;
+    const Rank peer = waits_for(rank_);
     if (!state().in_step)
-      return fault("never ends: rank " + std::to_string(program().out_peers[program().closing[state().closing].flow]) +
-                   " does not release what a message describes");
-    const Action& action = program().actions[program().steps[state().step].first_action + state().action];
-    const bool in = action.act == Act::wait_ready;
-    const Rank peer = in ? program().in_peers[action.flow] : program().out_peers[action.flow];
+      return fault("never ends: rank " + std::to_string(peer) + " does not release what a message describes");
+    const bool in =
+        program().actions[program().steps[state().step].first_action + state().action].act == Act::wait_ready;
     return fault("deadlock: waits for ever for " + std::string(in ? "a message from rank " : "room towards rank ") +
                  std::to_string(peer));
   }

@@ -19,13 +19,30 @@
 
 namespace sluice {
 
+// What the flows of a machine share with those of others. Without one each has ProgramCheck::slots, and a message is there at once.
+class MachineLinks {
+ public:
+  virtual ~MachineLinks() = default;
+  virtual bool has_room(Rank from, Rank to) const = 0;
+  virtual std::uint64_t arrived(Rank from, Rank to) const = 0;  // messages, in all
+  virtual void commit(Rank from, Rank to) = 0;
+  virtual void release(Rank from, Rank to) = 0;
+};
+
 class ProgramMachine {
  public:
-  ProgramMachine(std::span<const Program> programs, const ProgramCheck& check)
-      : programs_(programs), check_(check), shape_(programs[0].shape), symbols_(shape_) {}
+  // All borrowed.
+  ProgramMachine(std::span<const Program> programs, const ProgramCheck& check, MachineLinks* links = nullptr)
+      : programs_(programs), check_(check), links_(links), shape_(programs[0].shape), symbols_(shape_) {}
 
-  // Errors: invalid_argument, naming rank, step, action and fault.
+  // Errors of all: invalid_argument, naming rank, step, action and fault.
   Status run();
+  // The same by hand: begin_all, then step any rank in any order until all are done, then check_end.
+  Status begin_all();
+  Result<bool> step(Rank rank);  // as far as it can go; false: it could not go on
+  bool done(Rank rank) const { return states_[static_cast<std::size_t>(rank)].done; }
+  Rank waits_for(Rank rank) const;  // of a rank that can't go on: whom for; -1: it never ran
+  Status check_end();
 
  private:
   struct Value {
@@ -126,8 +143,12 @@ class ProgramMachine {
   Status check_flows() const;
   Status check_results();
 
+  bool is_there(const Flow& flow, std::size_t depth) const;
+  bool has_room(const Flow& flow) const;
+
   std::span<const Program> programs_;
   const ProgramCheck& check_;
+  MachineLinks* links_;
   ScheduleShape shape_;
   Symbols symbols_;
   std::vector<RankState> states_;

@@ -127,8 +127,7 @@ TEST_P(TransportConformance, KeepsFlowsApartByEveryPartOfTheirName) {
     InFlow* in;
   };
   std::vector<Flow> flows;
-  for (const FlowId id :
-       {flow(1, 0, 0), flow(2, 0, 0), flow(1, 1, 0), flow(1, 0, 1), flow(1, 255, kPointToPointChannel)})
+  for (const FlowId id : {flow(1, 0, 0), flow(2, 0, 0), flow(1, 1, 0), flow(1, 0, 1), flow(1, 3, kPointToPointChannel)})
     for (const auto& [from, to] : std::vector<std::pair<Rank, Rank>>{{0, 1}, {1, 0}, {0, 2}, {2, 1}})
       flows.push_back({&out(from, to, id), &in(from, to, id)});
   for (std::size_t i = 0; i < flows.size(); ++i)

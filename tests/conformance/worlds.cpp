@@ -63,24 +63,25 @@ class StreamRanks final : public World {
   class PairDialer final : public Dialer {
    public:
     PairDialer(StreamRanks& world, Rank rank) : world_(world), rank_(rank) {}
-    void want_link(Rank peer, LinkClass) override { world_.connect(rank_, peer); }
+    void want_link(LinkId id, LinkClass) override { world_.connect(rank_, id); }
 
    private:
     StreamRanks& world_;
     Rank rank_;
   };
 
-  void connect(Rank a, Rank b) {
+  void connect(Rank a, LinkId id) {
+    const Rank b = id.peer;
     const std::lock_guard lock(mutex_);
-    if (!connected_.insert(std::minmax(a, b)).second) return;
+    if (!connected_.insert({std::minmax(a, b), id.lane}).second) return;
     StreamPair pair = pair_();
-    transport(a).adopt(b, std::move(pair.a));
-    transport(b).adopt(a, std::move(pair.b));
+    transport(a).adopt({b, id.lane}, std::move(pair.a));
+    transport(b).adopt({a, id.lane}, std::move(pair.b));
   }
 
   StreamPair (*pair_)();
   std::mutex mutex_;
-  std::set<std::pair<Rank, Rank>> connected_;
+  std::set<std::pair<std::pair<Rank, Rank>, std::uint8_t>> connected_;
   std::vector<std::unique_ptr<PairDialer>> dialers_;
   std::vector<std::unique_ptr<Transport>> transports_;
 };

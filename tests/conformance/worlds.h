@@ -58,7 +58,7 @@ StreamPair tcp_pair();  // over 127.0.0.1
 // Notes who was asked for, and does nothing: the test adopts by hand.
 class SilentDialer final : public Dialer {
  public:
-  void want_link(Rank peer, LinkClass) override { wanted.push_back(peer); }
+  void want_link(LinkId id, LinkClass) override { wanted.push_back(id.peer); }
   std::vector<Rank> wanted;
 };
 

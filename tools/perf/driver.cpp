@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "comm/algorithms/algorithms.h"
+#include "tools/perf/background.h"
 #include "tools/perf/machine.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/report.h"
@@ -68,6 +69,7 @@ class Driver {
   Ranks& ranks_;
   Report* report_;  // nullptr: another thread prints
   std::optional<Measure> measure_;
+  Backgrounds beside_;
   Totals totals_;
   bool wrong_here_ = false;
   int faults_shown_ = 0;
@@ -87,6 +89,7 @@ Status Driver::run() {
   for (int cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle) {
     SLUICE_TRY(options_.sweep > 0 ? sweep() : table());
   }
+  SLUICE_TRY(beside_.stop());
   if (report_ != nullptr) report_->footer(totals_);
   if (options_.memory)
     comment(fmt::format("{:<20} : before buffers {} B | buffers of a rank {} B | peak {} B", "Process memory",
@@ -115,6 +118,7 @@ Status Driver::prepare() {
   SLUICE_TRY_ASSIGN(Measure measure, Measure::create(test_, options_, ranks_));
   measure_.emplace(std::move(measure));
   if (options_.algorithm != "all") measure_->call_options().algorithm = options_.algorithm;
+  SLUICE_TRY(beside_.start(options_.beside, ranks_, options_.windows));
   return {};
 }
 
@@ -244,7 +248,9 @@ Result<double> Driver::over_ranks(double seconds) {
 Result<Half> Driver::run_half(const PerfCase& one) {
   Half half;
   if (options_.iterations > 0) {
+    const auto before = beside_.counts();
     SLUICE_TRY_ASSIGN(const Timing timing, measure_->time(one));
+    half.beside = beside_.since(before);
     SLUICE_TRY_ASSIGN(half.seconds, over_ranks(timing.seconds));
     half.algorithm_bandwidth = static_cast<double>(test_.algorithm_bytes(one)) / 1e9 / std::max(*half.seconds, 1e-12);
     half.bus_bandwidth = half.algorithm_bandwidth * test_.bus_factor(one.ranks);

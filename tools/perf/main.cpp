@@ -37,7 +37,7 @@ int report(const Job& job, const Error& error, int code) {
 }
 
 int run_with(const Job& job, std::vector<std::unique_ptr<Runtime>> runtimes) {
-  auto ranks = Ranks::create(std::move(runtimes), job.split);
+  auto ranks = Ranks::create(std::move(runtimes), job.split, job.options.lane);
   if (!ranks.ok()) return report(job, ranks.error(), kExitError);
   return run_perf(job.test, job.options, job.arguments, *ranks, stdout);
 }

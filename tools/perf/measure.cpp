@@ -1,6 +1,7 @@
 #include "tools/perf/measure.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/rng.h"
 #include "tools/perf/image.h"
@@ -130,8 +131,14 @@ Result<Timing> Measure::time(const PerfCase& one) {
   const Room room = room_for(one);
   Timing timing;
   double posting = 0;
-  const double begin = seconds_now();
+  double begin = seconds_now();
   for (int i = 0; i < options_.iterations; ++i) {
+    if (options_.gap) {
+      const double before = seconds_now();
+      std::this_thread::sleep_for(*options_.gap);
+      SLUICE_TRY(ranks_.barrier());
+      begin += seconds_now() - before;
+    }
     const bool watched = options_.per_iteration || options_.cpu_time;
     const double iteration_begin = watched ? seconds_now() : 0;
     post_iteration(one, room, i);

@@ -15,7 +15,8 @@ struct Words {
   std::optional<std::string> threads, processes, min_bytes, max_bytes, step_bytes, step_factor, iterations, warmup,
       aggregate, cycles, parallel_init, checks, operation, type, root, blocking, stream_null, timeout, graphs, cpu_time,
       timestamps, output_file, average, local_register, cta_policy, device_implementation, device_cta_count, memory,
-      unalign, per_iteration, skip, order, algorithm, sweep, sweep_seed;
+      unalign, per_iteration, skip, order, algorithm, sweep, sweep_seed, lane, gap;
+  std::vector<std::string> beside;
   bool order_sensitive = false;
 };
 
@@ -64,6 +65,9 @@ constexpr OptionRow kRows[] = {
     {"--sweep", &Words::sweep,
      "N random combinations of type, operation, size, root, place and alignment, checked only"},
     {"--sweep-seed", &Words::sweep_seed, "seed of --sweep (1)"},
+    {"--lane", &Words::lane,
+     "NAME[:PRIORITY[:WEIGHT]][:min=RATE][:max=RATE][:flight=BYTES]: runs on this lane and shows p50, p99, p99.9"},
+    {"--gap", &Words::gap, "pause before each iteration, not timed: 5ms (0)"},
 };
 
 Error bad(std::string_view option, std::string_view value, std::string_view allowed) {
@@ -225,6 +229,23 @@ Status take_gpu_options(Options& options, const Words& words) {
   return {};
 }
 
+Status take_lanes(Options& options, const Words& words) {
+  if (words.lane) {
+    SLUICE_TRY_ASSIGN(options.lane, parse_lane(*words.lane));
+  }
+  for (const std::string& word : words.beside) {
+    SLUICE_TRY_ASSIGN(BackgroundRule rule, parse_background(word));
+    options.beside.push_back(std::move(rule));
+  }
+  if (words.gap) {
+    const auto gap = parse_duration(*words.gap);
+    if (!gap.ok()) return bad("--gap", *words.gap, "a duration such as 500us or 5ms");
+    options.gap = *gap;
+  }
+  options.per_iteration = options.per_iteration || options.competes();
+  return {};
+}
+
 }  // namespace
 
 Result<Options> parse_options(const std::vector<std::string>& arguments, const PerfTest& test) {
@@ -232,6 +253,8 @@ Result<Options> parse_options(const std::vector<std::string>& arguments, const P
                std::string(test.name) + "_perf");
   Words words;
   for (const OptionRow& row : kRows) app.add_option(row.names, words.*row.word, row.help);
+  app.add_option("--beside", words.beside,
+                 "OPERATION:BYTES:LANE, as in all_reduce:64M:bulk: an endless one on that lane; may be repeated");
   app.add_flag("--order-sensitive", words.order_sensitive, "inputs whose sum depends on the order of summation");
   Options options;
   try {
@@ -244,6 +267,7 @@ Result<Options> parse_options(const std::vector<std::string>& arguments, const P
     return Error{Code::invalid_argument, std::string(error.what()) + " (--help lists the options)"};
   }
   SLUICE_TRY(take_measures(options, words));
+  SLUICE_TRY(take_lanes(options, words));
   SLUICE_TRY(take_counts(options, words));
   SLUICE_TRY(take_sizes(options, words));
   SLUICE_TRY(take_operations(options, words, test));

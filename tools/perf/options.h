@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "tools/perf/background.h"
 #include "tools/perf/perf_test.h"
 
 namespace sluice::tools {
@@ -53,6 +54,11 @@ struct Options {
   std::string algorithm;  // a name, "all", or empty: the tuner's choice
   std::size_t sweep = 0;  // random combinations instead of the table
   std::uint64_t sweep_seed = 1;
+
+  std::optional<Lane> lane;            // --lane: of what is measured
+  std::vector<BackgroundRule> beside;  // --beside
+  std::optional<Nanoseconds> gap;      // --gap: between iterations
+  bool competes() const { return lane || !beside.empty(); }
 
   bool help = false;
   std::string help_text;

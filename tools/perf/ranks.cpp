@@ -46,20 +46,22 @@ Result<RankMemory> RankMemory::allocate(Communicator& communicator, std::size_t 
   return memory;
 }
 
-Result<Ranks> Ranks::create(std::vector<std::unique_ptr<Runtime>> runtimes, const std::optional<SplitRule>& split) {
-  if (split && runtimes.size() > 1)
+Result<Ranks> Ranks::create(std::vector<std::unique_ptr<Runtime>> runtimes, const std::optional<SplitRule>& split,
+                            const std::optional<Lane>& lane) {
+  if ((split || lane) && runtimes.size() > 1)
     return Error{Code::unsupported,
-                 "NCCL_TESTS_SPLIT: the loop transport runs all ranks in one thread, which can't split"};
+                 "NCCL_TESTS_SPLIT and --lane: the loop transport runs all ranks in one thread, which can't split"};
   std::vector<Member> members;
   for (auto& runtime : runtimes) {
     Member member;
     member.world = runtime->world();
     member.group = runtime->world();
     member.runtime = std::move(runtime);
-    if (split) {
+    if (split || lane) {
       const Rank rank = member.world.rank();
-      member.color = split->color(rank);
-      SLUICE_TRY_ASSIGN(member.group, member.world.split(member.color, rank));
+      member.color = split ? split->color(rank) : 0;
+      SLUICE_TRY_ASSIGN(member.group, member.world.split(member.color, rank,
+                                                         {.lane = lane.value_or(Lane{}), .name = {}, .deadline = {}}));
     }
     members.push_back(std::move(member));
   }
@@ -101,7 +103,7 @@ void Ranks::abort(const std::string& why) {
 
 Status Ranks::close() {
   if (members_.size() > 1) return {};  // a loop world has nobody to leave behind
-  if (first().color != 0 || first().group.ranks() != first().world.ranks()) SLUICE_TRY(first().group.close());
+  if (first().group.state() != first().world.state()) SLUICE_TRY(first().group.close());
   return first().world.close();
 }
 

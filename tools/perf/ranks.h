@@ -42,9 +42,10 @@ struct Member {
 
 class Ranks {
  public:
-  // Without a split rule the group is the world. Errors: those of split; unsupported for a split of a loop world, where one
+  // Without a split rule and a lane the group is the world. Errors: those of split; unsupported for a split of a loop world, where one
   // thread can't be in several collective calls at once.
-  static Result<Ranks> create(std::vector<std::unique_ptr<Runtime>> runtimes, const std::optional<SplitRule>& split);
+  static Result<Ranks> create(std::vector<std::unique_ptr<Runtime>> runtimes, const std::optional<SplitRule>& split,
+                              const std::optional<Lane>& lane = {});
 
   std::vector<Member>& members() { return members_; }
   Member& first() { return members_.front(); }

@@ -39,9 +39,16 @@ Json statistics_json(const Half& half) {
   const Statistics& all = *half.iterations;
   Json times = Json::array();
   for (const double seconds : half.iteration_seconds) times.push_back(seconds * 1e6);
-  return {{"min_us", all.least * 1e6},       {"max_us", all.most * 1e6},          {"avg_us", all.mean * 1e6},
-          {"p50_us", all.median * 1e6},      {"p95_us", all.percentile_95 * 1e6}, {"p99_us", all.percentile_99 * 1e6},
-          {"stdev_us", all.deviation * 1e6}, {"cv_pct", all.variation_percent()}, {"times_us", times}};
+  return {{"min_us", all.least * 1e6},
+          {"max_us", all.most * 1e6},
+          {"avg_us", all.mean * 1e6},
+          {"p50_us", all.median * 1e6},
+          {"p95_us", all.percentile_95 * 1e6},
+          {"p99_us", all.percentile_99 * 1e6},
+          {"p99_9_us", all.percentile_999 * 1e6},
+          {"stdev_us", all.deviation * 1e6},
+          {"cv_pct", all.variation_percent()},
+          {"times_us", times}};
 }
 
 Json config_json(const Options& options) {
@@ -105,6 +112,8 @@ void Report::header(const Config& config, const std::vector<std::string>& rank_l
       environment.push_back(fmt::format("{}={}", one.variable, config.text(one.setting)));
     }
   for (const std::string& note : options_.notes) comment("note: " + note);
+  if (options_.lane) comment("Lane: " + to_text(*options_.lane));
+  for (const BackgroundRule& one : options_.beside) comment("Beside: " + to_text(one));
   if (options_.blocking == 1) comment("Blocking Enabled: wait for completion and barrier after each collective");
   if (options_.per_iteration) comment("Per-Iteration Report: i_* are over iterations of the slowest rank in each");
   comment("");
@@ -165,13 +174,33 @@ Json Report::half_json(const Half& half) const {
   json["alg_bw"] = half.seconds ? Json(half.algorithm_bandwidth) : Json(nullptr);
   json["bus_bw"] = half.seconds ? Json(half.bus_bandwidth) : Json(nullptr);
   json["nwrong"] = half.wrong ? Json(*half.wrong) : Json(nullptr);
+  for (const Beside& one : half.beside)
+    json["beside"].push_back({{"what", one.what},
+                              {"operations", one.operations},
+                              {"alg_bw", one.operations == 0 ? Json(nullptr) : Json(one.bytes_per_second / 1e9)}});
   return json;
+}
+
+// Under the row: how the iterations are spread, and what ran beside them.
+void Report::lane_line(const char* which, const Half& half) {
+  if (!options_.competes() || !half.iterations) return;
+  const Statistics& all = *half.iterations;
+  std::string text =
+      fmt::format("  {}: p50 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us of {} iterations", which, all.median * 1e6,
+                  all.percentile_99 * 1e6, all.percentile_999 * 1e6, half.iteration_seconds.size());
+  for (const Beside& one : half.beside)
+    text += one.operations == 0
+                ? fmt::format("; {}: none ended meanwhile", one.what)
+                : fmt::format("; {}: {} ended, {:.3f} GB/s", one.what, one.operations, one.bytes_per_second / 1e9);
+  comment(text);
 }
 
 void Report::row(const Row& row) {
   print(fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}{}\n", row.bytes, row.count, column_word(row.type),
                     row.operation, row.root, half_text(row.out_of_place), half_text(row.in_place),
                     options_.timestamps ? fmt::format(" {:>20}", time_of_day()) : ""));
+  lane_line("out of place", row.out_of_place);
+  lane_line("in place", row.in_place);
   std::fflush(stream_);
   if (path_.empty()) return;
   Json json = {{"size", row.bytes},

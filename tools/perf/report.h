@@ -23,6 +23,7 @@ struct Half {
   double bus_bandwidth = 0;
   std::optional<std::uint64_t> wrong;
   std::optional<Statistics> iterations = {};  // -I; seconds
+  std::vector<Beside> beside = {};
   std::vector<double> iteration_seconds = {};
 };
 
@@ -72,6 +73,7 @@ class Report {
       : test_(test), options_(options), stream_(stream) {}
   void print(const std::string& text) const { std::fputs(text.c_str(), stream_); }
   std::string half_text(const Half& half) const;
+  void lane_line(const char* which, const Half& half);
   nlohmann::ordered_json half_json(const Half& half) const;
 
   const PerfTest& test_;

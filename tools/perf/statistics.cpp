@@ -8,9 +8,9 @@
 namespace sluice::tools {
 namespace {
 
-// The least value that at least `percent` of the sorted ones do not exceed.
-double percentile(const std::vector<double>& sorted, std::size_t percent) {
-  const std::size_t rank = (sorted.size() * percent + 99) / 100;
+// The least value that at least `permille` of the sorted ones do not exceed.
+double percentile(const std::vector<double>& sorted, std::size_t permille) {
+  const std::size_t rank = (sorted.size() * permille + 999) / 1000;
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
@@ -26,8 +26,9 @@ Statistics statistics_of(std::vector<double> values) {
           .most = values.back(),
           .mean = mean,
           .median = values[values.size() / 2],
-          .percentile_95 = percentile(values, 95),
-          .percentile_99 = percentile(values, 99),
+          .percentile_95 = percentile(values, 950),
+          .percentile_99 = percentile(values, 990),
+          .percentile_999 = percentile(values, 999),
           .deviation = std::sqrt(squares / count)};
 }
 

@@ -12,7 +12,8 @@ struct Statistics {
   double median = 0;
   double percentile_95 = 0;
   double percentile_99 = 0;
-  double deviation = 0;  // standard, of the population
+  double percentile_999 = 0;  // 99.9
+  double deviation = 0;       // standard, of the population
   double variation_percent() const { return mean > 0 ? 100 * deviation / mean : 0; }
 };
 

@@ -68,6 +68,16 @@ struct TuneOptions {
 };
 int tune_command(const TuneOptions& options);
 
+// Reads what the ranks' flight recorders left.
+struct TraceOptions {
+  bool json = false;
+  bool diagnose = false;    // kFailed when somebody is to blame
+  std::string chrome_file;  // for chrome://tracing and Perfetto
+  std::string svg_file;
+  std::vector<std::string> paths;  // files, or folders of one job
+};
+int trace_command(const TraceOptions& options);
+
 // "sluice COMMAND: code: text" on standard error.
 void print_error(const std::string& command, const Error& error);
 

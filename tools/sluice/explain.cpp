@@ -3,9 +3,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "comm/lanes/lane.h"
 #include "tools/sluice/answers.h"
 #include "tools/sluice/check.h"
 #include "tools/sluice/commands.h"
+#include "transport/tcp/socket_options.h"
 #include "transport/transport.h"
 
 namespace sluice::tools {
@@ -124,13 +126,49 @@ std::string memory_text(const Grounds& grounds, const ExplainOptions& options) {
       most, ring_bytes(shape), describe(shape), most * ring_bytes(shape));
 }
 
+// What applies to lanes of these names; code may say otherwise.
+Json lanes_json(const std::vector<Lane>& lanes) {
+  Json json = Json::array();
+  for (const Lane& one : lanes)
+    json.push_back({{"name", one.name},
+                    {"priority", std::string(name(*one.priority))},
+                    {"weight", *one.weight},
+                    {"bytes_per_second_min", *one.bytes_per_second_min},
+                    {"bytes_per_second_max", *one.bytes_per_second_max},
+                    {"in_flight_bytes", *one.in_flight_bytes},
+                    {"dscp", dscp_of_lane(static_cast<std::uint8_t>(*one.priority))}});
+  return json;
+}
+
+std::string lanes_text(const std::vector<Lane>& lanes, const Config& config) {
+  const auto or_word = [](std::uint64_t bytes, const char* word) { return bytes == 0 ? word : format_bytes(bytes); };
+  std::string out = fmt::format("{:<17} {:<9} {:>6} {:>12} {:>12} {:>12} {:>5}\n", "lane", "priority", "weight",
+                                "min/s", "max/s", "in flight", "DSCP");
+  for (const Lane& one : lanes)
+    out += fmt::format("{:<17} {:<9} {:>6} {:>12} {:>12} {:>12} {:>5}\n", one.name, name(*one.priority), *one.weight,
+                       or_word(*one.bytes_per_second_min, "alive"), or_word(*one.bytes_per_second_max, "-"),
+                       or_word(*one.in_flight_bytes, config.text(Setting::lane_delay).c_str()),
+                       dscp_of_lane(static_cast<std::uint8_t>(*one.priority)));
+  return out;
+}
+
+Result<std::vector<Lane>> known_lanes(const Config& config) {
+  SLUICE_TRY_ASSIGN(const std::vector<Lane> configured, configured_lanes(config));
+  std::vector<Lane> lanes{complete(Lane{}, configured)};
+  for (const Lane& one : configured)
+    if (one.name != lanes.front().name) lanes.push_back(complete(one, configured));
+  return lanes;
+}
+
 Status explain(const ExplainOptions& options) {
   SLUICE_TRY_ASSIGN(const Question question, read_question(options));
   SLUICE_TRY_ASSIGN(const Grounds grounds, find_grounds(options));
+  SLUICE_TRY_ASSIGN(const std::vector<Lane> lanes, known_lanes(grounds.config));
   const bool in_detail = !options.collective.empty() || !options.bytes.empty();
   Json json = {{"link", grounds_json(grounds)},
                {"tuning", grounds.tuning.file == nullptr ? Json(nullptr) : Json(grounds.tuning.path)},
                {"memory", memory_json(grounds, options)},
+               {"lanes", lanes_json(lanes)},
                {"choices", Json::array()},
                {"settings", settings_json(grounds.config)}};
   if (grounds.tuning.file == nullptr) json["why_no_tuning"] = grounds.tuning.why_none;
@@ -141,8 +179,8 @@ Status explain(const ExplainOptions& options) {
       json["choices"].push_back(answer_json(found, options));
       text += answer_text(found, in_detail);
     }
-  std::fputs(options.json ? (json.dump(1) + "\n").c_str() : (text + "\n" + settings_text(grounds.config)).c_str(),
-             stdout);
+  text += "\n" + lanes_text(lanes, grounds.config) + "\n" + settings_text(grounds.config);
+  std::fputs(options.json ? (json.dump(1) + "\n").c_str() : text.c_str(), stdout);
   return {};
 }
 

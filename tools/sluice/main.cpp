@@ -12,7 +12,7 @@
 namespace sluice::tools {
 namespace {
 
-constexpr std::array<std::string_view, 5> kCommands{"run", "topo", "verify", "explain", "tune"};
+constexpr std::array<std::string_view, 6> kCommands{"run", "topo", "verify", "explain", "tune", "trace"};
 
 struct AllOptions {
   RunOptions run;
@@ -20,6 +20,7 @@ struct AllOptions {
   VerifyOptions verify;
   ExplainOptions explain;
   TuneOptions tune;
+  TraceOptions trace;
 };
 
 CLI::App* add_run(CLI::App& app, RunOptions& options) {
@@ -84,6 +85,17 @@ CLI::App* add_tune(CLI::App& app, TuneOptions& options) {
   return command;
 }
 
+CLI::App* add_trace(CLI::App& app, TraceOptions& options) {
+  CLI::App* command = app.add_subcommand("trace", "read what the flight recorders of a job's ranks left");
+  command->add_option("path", options.paths, "the job's folder, or files of it")->required();
+  command->add_flag("--diagnose", options.diagnose,
+                    "who is to blame: the first rank that diverged, or for whom all wait");
+  command->add_option("--chrome", options.chrome_file, "write FILE for chrome://tracing or Perfetto");
+  command->add_option("--svg", options.svg_file, "draw the lanes over time into FILE");
+  command->add_flag("--json", options.json, "print JSON");
+  return command;
+}
+
 int usage_error(const std::string& what) {
   std::fprintf(stderr, "sluice: %s (sluice --help, sluice COMMAND --help)\n", what.c_str());
   return kUsage;
@@ -97,14 +109,15 @@ int run(int argc, char** argv) {
   CLI::App* topo_app = add_topo(app, options.topo);
   CLI::App* verify_app = add_verify(app, options.verify);
   CLI::App* explain_app = add_explain(app, options.explain);
-  add_tune(app, options.tune);
+  CLI::App* tune_app = add_tune(app, options.tune);
+  add_trace(app, options.trace);
   app.require_subcommand(1);
-  if (argc < 2) return usage_error("a command is missing: run, topo, verify, explain or tune");
+  if (argc < 2) return usage_error("a command is missing: run, topo, verify, explain, tune or trace");
   // CLI11 would only say that a command is missing.
   const std::string first = argv[1];
   const bool asks = first == "--help" || first == "-h" || first == "--version";
   if (!asks && std::find(kCommands.begin(), kCommands.end(), first) == kCommands.end())
-    return usage_error("'" + first + "' is not a command: there are run, topo, verify, explain and tune");
+    return usage_error("'" + first + "' is not a command: there are run, topo, verify, explain, tune and trace");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
@@ -119,7 +132,8 @@ int run(int argc, char** argv) {
   if (topo_app->parsed()) return topo_command(options.topo);
   if (verify_app->parsed()) return verify_command(options.verify);
   if (explain_app->parsed()) return explain_command(options.explain);
-  return tune_command(options.tune);
+  if (tune_app->parsed()) return tune_command(options.tune);
+  return trace_command(options.trace);
 }
 
 }  // namespace

@@ -74,6 +74,7 @@ class LoopWorld::Endpoint final : public Transport {
     return &flow->in;
   }
 
+  void use_lane(std::uint64_t, const LaneRules&) override {}
   void close_flows(std::uint64_t communicator) override {
     closed_.insert(communicator);
     const auto forget = [&](std::vector<Flow*>& flows, bool Flow::*closed) {
@@ -122,7 +123,7 @@ class LoopWorld::Endpoint final : public Transport {
     world_.lose(rank_, peer, Nanoseconds(0), std::move(why));
     world_.lose(peer, rank_, world_.delay(), {Code::peer_lost, between(peer, rank_) + " closed the link"});
   }
-  void adopt(Rank, UniqueFd) override {}  // nothing is ever asked of a Dialer
+  void adopt(LinkId, UniqueFd) override {}  // nothing is ever asked of a Dialer
 
   void* allocate_window(std::size_t bytes) override {
     if (!space_) return nullptr;
@@ -192,7 +193,7 @@ class LoopWorld::Endpoint final : public Transport {
     std::size_t moved = 0;
     for (Flow* flow : out_flows_) {
       if (!flow->moves() || lost(flow->key.to)) continue;
-      for (; flow->sent < flow->out.committed(); ++flow->sent, ++moved)
+      for (; flow->sent < flow->out.committed() && world_.has_shared_slot(flow->key); ++flow->sent, ++moved)
         flow->message_due =
             world_.schedule(flow->key.to, {.kind = Kind::message, .from = rank_, .flow = flow}, flow->message_due);
     }
@@ -312,6 +313,15 @@ void LoopWorld::cut(Rank a, Rank b) {
 }
 
 void LoopWorld::corrupt_next(Rank from, Rank to) { corrupt_.insert({from, to}); }
+
+bool LoopWorld::has_shared_slot(const FlowKey& key) const {
+  if (options_.shared_slots == 0) return true;
+  std::uint64_t in_use = 0;
+  for (const auto& [other, flow] : flows_)
+    if (other.from == key.from && other.to == key.to && flow->out_ring)
+      in_use += flow->sent - flow->out_ring.ring().control().head.load(std::memory_order_relaxed);
+  return in_use < options_.shared_slots;
+}
 
 Nanoseconds LoopWorld::delay() {
   const auto range = static_cast<std::uint64_t>((options_.delay_max - options_.delay_min).count()) + 1;

@@ -31,6 +31,8 @@ struct LoopOptions {
   Nanoseconds delay_min{500};  // delay_min <= delay_max
   Nanoseconds delay_max{5000};
   bool windows = true;
+  // 0: every flow has slots of its own, as it must be. Otherwise all flows from one rank to another share so many: to show what that breaks.
+  std::size_t shared_slots = 0;
 };
 
 class LoopWorld {
@@ -87,6 +89,7 @@ class LoopWorld {
   };
 
   Nanoseconds delay();
+  bool has_shared_slot(const FlowKey& key) const;
   Nanoseconds schedule(Rank to, Event event, Nanoseconds not_before);  // returns when it is due
   void lose(Rank at, Rank peer, Nanoseconds after, Status why);  // `at` learns after that time that `peer` is lost
   Flow* flow_between(const FlowKey& key);

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "transport/shm/shm_link.h"
 
 namespace sluice {
 namespace {
@@ -20,31 +21,6 @@ constexpr std::size_t kPage = 4096;
 constexpr Nanoseconds kResendEvery = std::chrono::milliseconds(1);  // the longest sleep with records not yet sent
 
 }  // namespace
-
-struct ShmTransport::Out {
-  OutFlow flow;
-  RingShape shape;
-  std::size_t offset = 0;  // of the ring, in our arena
-};
-
-struct ShmTransport::In {
-  InFlow flow;
-  RingShape shape;
-};
-
-struct ShmTransport::Link {
-  Rank peer = 0;
-  bool asked = false;  // the Dialer, or the peer's asked for us
-  RecordStream stream;
-  std::shared_ptr<Arena> arena;  // the peer's, from its greeting on; shared with other ranks of this process
-  std::map<FlowId, Out> out;
-  std::map<FlowId, In> in;
-  std::map<FlowId, Record> announced;                          // by the peer, every one that we know of
-  std::set<std::uint64_t> peer_closed;                         // communicators that the peer closed before us
-  std::map<std::uint64_t, std::vector<std::size_t>> draining;  // rings of communicators that we closed before the peer
-  bool lost = false;
-  bool unsent = false;
-};
 
 Result<std::unique_ptr<ShmTransport>> ShmTransport::make(Rank rank, int ranks, const Config& config, Dialer& dialer) {
   SLUICE_TRY_ASSIGN(Poller poller, Poller::make());
@@ -91,7 +67,7 @@ ShmTransport::Link& ShmTransport::link_to(Rank peer) {
   }
   if (!link->asked) {
     link->asked = true;
-    if (peer != rank_) dialer_.want_link(peer, LinkClass::shared_memory);
+    if (peer != rank_) dialer_.want_link({peer}, LinkClass::shared_memory);
   }
   return *link;
 }
@@ -211,22 +187,22 @@ std::size_t ShmTransport::progress() {
 std::size_t ShmTransport::take_inbox() {
   std::vector<LinkInbox::Item> items = inbox_.take();
   for (LinkInbox::Item& item : items) {
-    if (!peers_.holds(item.peer) || item.peer == rank_) continue;  // closes the stream
+    if (!peers_.holds(item.id.peer) || item.id.peer == rank_) continue;  // closes the stream
     if (!item.stream) {
-      if (Link* const link = links_[static_cast<std::size_t>(item.peer)].get(); link != nullptr)
-        lose(*link, peers_.status(item.peer));
+      if (Link* const link = links_[static_cast<std::size_t>(item.id.peer)].get(); link != nullptr)
+        lose(*link, peers_.status(item.id.peer));
       continue;
     }
-    if (peers_.broken(item.peer)) continue;
-    std::unique_ptr<Link>& link = links_[static_cast<std::size_t>(item.peer)];
+    if (peers_.broken(item.id.peer)) continue;
+    std::unique_ptr<Link>& link = links_[static_cast<std::size_t>(item.id.peer)];
     if (link == nullptr) {
       link = std::make_unique<Link>();
-      link->peer = item.peer;
+      link->peer = item.id.peer;
     }
     link->asked = true;
     if (link->stream) {
       log(LogLevel::warn, rank_,
-          "a second stream to rank " + std::to_string(item.peer) + " (shm) was offered and closed");
+          "a second stream to rank " + std::to_string(item.id.peer) + " (shm) was offered and closed");
       continue;
     }
     start(*link, std::move(item.stream));
@@ -364,20 +340,21 @@ void ShmTransport::cancel_wait() {
 
 void ShmTransport::wait(Nanoseconds at_most) {
   if (!sleeper_.prepared()) sleeper_.prepare();
-  if (unsent_ != 0) at_most = std::min(at_most, kResendEvery);
   std::array<epoll_event, 16> events;  // only the bell's is used up by being told; streams tell again
-  poller_.wait(events, at_most);
+  poller_.wait(events, std::min(at_most, patience()));
   cancel_wait();
 }
 
+Nanoseconds ShmTransport::patience() const { return unsent_ != 0 ? kResendEvery : std::chrono::hours(1); }
+
 void ShmTransport::fail_peer(Rank peer, Status why) {
   if (!peers_.holds(peer)) return;
-  if (peers_.mark(peer, std::move(why))) inbox_.put(peer, {});
+  if (peers_.mark(peer, std::move(why))) inbox_.put({peer}, {});
   wake();
 }
 
-void ShmTransport::adopt(Rank peer, UniqueFd stream) {
-  inbox_.put(peer, std::move(stream));
+void ShmTransport::adopt(LinkId id, UniqueFd stream) {
+  inbox_.put(id, std::move(stream));
   wake();
 }
 

@@ -39,16 +39,20 @@ class ShmTransport final : public Transport {
   Capabilities capabilities(Rank peer) const override;
   Result<OutFlow*> open_out(Rank peer, FlowId flow, RingShape shape) override;
   Result<InFlow*> open_in(Rank peer, FlowId flow, RingShape shape) override;
+  void use_lane(std::uint64_t, const LaneRules&) override {}  // progress() moves nothing of a flow
+  void show_urgency(std::optional<std::uint8_t> lane) override;
+  bool more_urgent_elsewhere(std::uint8_t lane) const override;
   void close_flows(std::uint64_t communicator) override;
   std::size_t progress() override;
   void prepare_wait() override { sleeper_.prepare(); }
   void cancel_wait() override;
   void wait(Nanoseconds at_most) override;
   void wake() override { sleeper_.wake(); }
+  Nanoseconds patience() const override;
   int wait_fd() const override { return poller_.fd(); }
   Status peer_status(Rank peer) const override { return peers_.status(peer); }
   void fail_peer(Rank peer, Status why) override;
-  void adopt(Rank peer, UniqueFd stream) override;
+  void adopt(LinkId id, UniqueFd stream) override;
   void* allocate_window(std::size_t bytes) override;
   void free_window(void* memory) override;
 

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -17,17 +18,24 @@ void SendBatch::add(const Frame& frame, std::span<const std::byte> payload) {
     parts_[count_++] = {const_cast<std::byte*>(payload.data()), payload.size()};  // sendmsg only reads
 }
 
-Result<bool> SendBatch::send(int fd) {
-  while (!empty()) {
+Result<bool> SendBatch::send(int fd, std::size_t most) {
+  while (!empty() && most != 0) {
+    std::array<iovec, 2 * kFramesMax> now;
+    std::size_t parts = 0;
+    for (std::size_t left = most; first_ + parts < count_ && left != 0; left -= now[parts++].iov_len) {
+      now[parts] = parts_[first_ + parts];
+      now[parts].iov_len = std::min(now[parts].iov_len, left);
+    }
     msghdr message{};
-    message.msg_iov = parts_.data() + first_;
-    message.msg_iovlen = count_ - first_;
+    message.msg_iov = now.data();
+    message.msg_iovlen = parts;
     const ssize_t sent = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
       return Error{Code::peer_lost, std::string("the link broke while sending: ") + std::strerror(errno)};
     }
+    most -= static_cast<std::size_t>(sent);
     for (auto left = static_cast<std::size_t>(sent); left != 0;) {
       iovec& part = parts_[first_];
       if (left < part.iov_len) {
@@ -39,7 +47,7 @@ Result<bool> SendBatch::send(int fd) {
       ++first_;
     }
   }
-  clear();
+  if (empty()) clear();
   return true;
 }
 

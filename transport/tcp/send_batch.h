@@ -27,8 +27,9 @@ class SendBatch {
 
   // Only when !full().
   void add(const Frame& frame, std::span<const std::byte> payload);
-  // Sends what the socket takes; the batch is empty when all is sent. False: the socket is full. Errors: peer_lost.
-  Result<bool> send(int fd);
+  static constexpr std::size_t kAll = ~std::size_t{0};
+  // Sends what the socket takes, of the first `most` bytes; the batch is empty when all is sent. False: the socket is full. Errors: peer_lost.
+  Result<bool> send(int fd, std::size_t most);
   void own_rest();
   void clear();
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "transport/tcp/socket_options.h"
+
 namespace sluice {
 namespace {
 
@@ -43,7 +45,7 @@ Error TcpLink::other_shape(const FlowId& flow, RingShape theirs, RingShape ours)
           describe(flow) + ": the peer opened it with " + describe(theirs) + ", we with " + describe(ours)};
 }
 
-Result<OutFlow*> TcpLink::open_out(const FlowId& flow, RingShape shape, std::size_t& budget) {
+Result<OutFlow*> TcpLink::open_out(const FlowId& flow, RingShape shape, TcpLane& lane, std::size_t& budget) {
   if (const auto known = out_.find(flow); known != out_.end()) {
     if (known->second->ring.ring().shape() == shape) return &known->second->flow;
     return Error{Code::invalid_argument, describe(flow) + " to rank " + std::to_string(peer()) + " is open with " +
@@ -59,8 +61,12 @@ Result<OutFlow*> TcpLink::open_out(const FlowId& flow, RingShape shape, std::siz
     if (const auto in = in_.find(flow); in != in_.end()) in->second->flow.bind(out->ring.ring(), {}, nullptr, 0);
     return &out->flow;
   }
-  const auto later = [](std::uint8_t lane, const Out* other) { return lane < other->id.lane; };
-  out_by_lane_.insert(std::upper_bound(out_by_lane_.begin(), out_by_lane_.end(), flow.lane, later), out);
+  auto place = std::find_if(lanes_.begin(), lanes_.end(), [&](const auto& one) { return one->of == &lane; });
+  if (place == lanes_.end()) {
+    place = lanes_.insert(place, std::make_unique<Lane>());
+    (*place)->of = &lane;
+  }
+  (*place)->outs.push_back(out);
   const auto early = early_opens_.extract(flow);
   if (early.empty()) return &out->flow;
   if (early.mapped() != shape) return other_shape(flow, early.mapped(), shape);
@@ -95,7 +101,9 @@ void TcpLink::close_flows(std::uint64_t communicator, std::size_t& budget) {
     receiving_ = nullptr;
     decoder_.place_payload(nullptr);
   }
-  std::erase_if(out_by_lane_, [communicator](const Out* out) { return out->id.communicator == communicator; });
+  for (const auto& lane : lanes_)
+    std::erase_if(lane->outs, [communicator](const Out* out) { return out->id.communicator == communicator; });
+  std::erase_if(lanes_, [](const auto& lane) { return lane->outs.empty(); });
   std::erase_if(ins_, [communicator](const In* in) { return in->id.communicator == communicator; });
   std::erase_if(early_opens_, [communicator](const auto& entry) { return entry.first.communicator == communicator; });
   std::erase_if(control_, [communicator](const Frame& frame) {
@@ -113,6 +121,7 @@ void TcpLink::start(UniqueFd stream) {
   const int on = 1;
   ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(fd(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentInKernel, sizeof kUnsentInKernel);
+  mark_lane(fd(), id().lane);
   writable_ = true;
   control_.push_back({.kind = FrameKind::greeting,
                       .rank = static_cast<std::uint32_t>(ends_.self),
@@ -197,6 +206,8 @@ Status TcpLink::take_header() {
 }
 
 Status TcpLink::take_open(const Frame& frame) {
+  if (frame.flow.lane != id().lane)
+    return {Code::refused, describe(frame.flow) + " was opened on the link of lane " + std::to_string(id().lane)};
   if (closed_.contains(frame.flow.communicator)) return {};
   const auto out = out_.find(frame.flow);
   if (out == out_.end()) {
@@ -249,82 +260,6 @@ Status TcpLink::take_credit(const Frame& frame) {
                                ", which has " + std::to_string(before) + " released and " + std::to_string(out.sent) +
                                " sent"};
   head.store(frame.number, std::memory_order_release);
-  return {};
-}
-
-// ---- sending
-
-Result<std::size_t> TcpLink::send(bool all_credits) {
-  for (std::size_t moved = 0;;) {
-    if (batch_.empty()) {
-      SLUICE_TRY_ASSIGN(const std::size_t frames, fill_batch(all_credits));
-      moved += frames;
-    }
-    if (batch_.empty() || !writable_) return moved;
-    SLUICE_TRY_ASSIGN(writable_, batch_.send(fd()));
-  }
-}
-
-Result<std::size_t> TcpLink::fill_batch(bool all_credits) {
-  std::size_t frames = 0;
-  for (; frames < control_.size() && !batch_.full(); ++frames) batch_.add(control_[frames], {});
-  control_.erase(control_.begin(), control_.begin() + static_cast<std::ptrdiff_t>(frames));
-  const bool data =
-      std::any_of(out_by_lane_.begin(), out_by_lane_.end(), [](const Out* out) { return out->sendable(); });
-  frames += add_credits(all_credits || data);
-  if (!data) return frames;
-  SLUICE_TRY_ASSIGN(const std::size_t messages, add_messages());
-  return frames + messages;
-}
-
-std::size_t TcpLink::add_credits(bool all) {
-  std::size_t frames = 0;
-  for (In* const in : ins_) {
-    const std::uint64_t released = in->flow.released();
-    const std::uint64_t untold = released - in->told;
-    if (untold == 0 || (!all && 2 * untold < in->ring.ring().shape().slots)) continue;
-    if (batch_.full()) break;
-    batch_.add({.kind = FrameKind::credit, .flow = in->id, .number = released}, {});
-    in->told = released;
-    ++frames;
-  }
-  return frames;
-}
-
-// One message of each flow of the most urgent lane in turn until it has none, then the next lane.
-Result<std::size_t> TcpLink::add_messages() {
-  std::size_t frames = 0;
-  const std::vector<Out*>& flows = out_by_lane_;
-  for (std::size_t begin = 0; begin < flows.size();) {
-    std::size_t end = begin;
-    while (end < flows.size() && flows[end]->id.lane == flows[begin]->id.lane) ++end;
-    const std::size_t count = end - begin;
-    for (std::size_t without = 0; without < count;) {
-      if (batch_.full()) return frames;
-      Out& out = *flows[begin + turn_++ % count];
-      if (!out.sendable()) {
-        ++without;
-        continue;
-      }
-      without = 0;
-      SLUICE_TRY(add_message(out));
-      ++frames;
-    }
-    begin = end;
-  }
-  return frames;
-}
-
-Status TcpLink::add_message(Out& out) {
-  const Ring& ring = out.ring.ring();
-  const SlotHeader header = ring.header(out.sent);
-  if (header.described() || header.bytes > ring.shape().slot_bytes)
-    return {Code::refused, "we committed a message of " + std::to_string(header.bytes) + " bytes to " +
-                               describe(out.id) + " with " + describe(ring.shape())};
-  batch_.add(
-      {.kind = FrameKind::message, .flow = out.id, .number = out.sent, .digest = header.digest, .bytes = header.bytes},
-      {ring.place(out.sent, header.bytes), header.bytes});
-  ++out.sent;
   return {};
 }
 

@@ -1,4 +1,4 @@
-// One link of the TCP transport: the connection to a peer, and all flows with it.
+// One link of the TCP transport: the connection to a peer for one lane, and all flows of that lane with it.
 //
 //   Errors   a Status from start(), receive(), send() or open_*() with code peer_lost or refused ends the link: the
 //            caller close()s it and tells its peer table. Rings stay while flows use them.
@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "transport/lane_rules.h"
 #include "transport/ring_memory.h"
 #include "transport/tcp/frame.h"
 #include "transport/tcp/send_batch.h"
@@ -20,10 +22,25 @@
 
 namespace sluice {
 
+// A lane of a transport, which its flows on all links share.
+struct TcpLane {
+  explicit TcpLane(const LaneRules& its_rules) : rules(its_rules), floor(its_rules.min_rate, kFloorBurst) {}
+  static constexpr std::uint64_t kFloorBurst = 1 << 17;
+  LaneRules rules;
+  TokenBucket floor;
+};
+
+// How a link may send now.
+struct TcpTurn {
+  bool all_credits = false;          // also counts that could wait
+  bool held = false;                 // more urgent messages wait for the network: only what lanes are guaranteed
+  std::optional<Nanoseconds> now{};  // where lanes compete
+};
+
 // What a link knows of its transport.
 struct TcpEnds {
   Rank self = 0;
-  Rank peer = 0;  // the same: flows to itself, without a connection
+  LinkId link;  // to itself: flows without a connection
   int ranks = 0;
 };
 
@@ -32,12 +49,13 @@ class TcpLink {
   // `closed`: communicators that were closed here; borrowed.
   TcpLink(TcpEnds ends, const std::set<std::uint64_t>& closed) : ends_(ends), closed_(closed) {}
 
-  Rank peer() const { return ends_.peer; }
+  LinkId id() const { return ends_.link; }
+  Rank peer() const { return ends_.link.peer; }
   bool asked = false;  // the Dialer was, or the peer's asked for us
 
-  // `shape` passed check_shape. `budget`: bytes of rings that may still be made. Errors: invalid_argument (open with
-  // another shape), out_of_resource, refused (the peer opened it with another shape).
-  Result<OutFlow*> open_out(const FlowId& flow, RingShape shape, std::size_t& budget);
+  // `shape` passed check_shape. `budget`: bytes of rings that may still be made. `lane` is borrowed. Errors: invalid_argument (open
+  // with another shape), out_of_resource, refused (the peer opened it with another shape).
+  Result<OutFlow*> open_out(const FlowId& flow, RingShape shape, TcpLane& lane, std::size_t& budget);
   Result<InFlow*> open_in(const FlowId& flow, RingShape shape, std::size_t& budget);
   void close_flows(std::uint64_t communicator, std::size_t& budget);
 
@@ -51,9 +69,16 @@ class TcpLink {
   bool readable() const { return readable_; }
   // Reads what is there, within a budget. Returns how much moved. Errors: peer_lost, refused.
   Result<std::size_t> receive();
-  // Sends what the socket takes. `all_credits`: also counts that could wait. Errors: peer_lost, refused (what we
-  // committed).
-  Result<std::size_t> send(bool all_credits);
+  // Sends what the socket takes. Errors: peer_lost, refused (what we committed).
+  Result<std::size_t> send(const TcpTurn& turn);
+  // The network does not take what it was given: the socket is full, or holds much that was not acknowledged.
+  bool backlog();
+  // When it last took messages over to send.
+  Nanoseconds last_sent() const { return last_sent_; }
+  // Keeps what is in the kernel to what the link carries in `delay`, or to what its lanes say. From time to time. Returns the bound if it
+  // is a new one, else 0.
+  std::size_t bound(Nanoseconds delay, Nanoseconds now);
+  void unbound();
 
  private:
   struct Out {
@@ -72,7 +97,16 @@ class TcpLink {
     std::uint64_t told = 0;  // released count that the sender was told
   };
 
-  bool to_self() const { return ends_.self == ends_.peer; }
+  bool to_self() const { return ends_.self == peer(); }
+  // The flows of one lane: they take turns.
+  struct Lane {
+    TcpLane* of = nullptr;
+    LaneShare share;
+    bool idle = true;  // had nothing to send when it was last looked at
+    std::vector<Out*> outs;
+    std::size_t turn = 0;
+    Out* next();  // nullptr: nothing to send
+  };
   Error other_shape(const FlowId& flow, RingShape theirs, RingShape ours) const;
 
   Result<std::size_t> take_frames();
@@ -81,9 +115,12 @@ class TcpLink {
   Status take_message(const Frame& frame);
   Status take_credit(const Frame& frame);
 
-  Result<std::size_t> fill_batch(bool all_credits);
+  Result<std::size_t> fill_batch(const TcpTurn& turn);
   std::size_t add_credits(bool all);
-  Result<std::size_t> add_messages();
+  bool anything_to_send() const;
+  bool is_owed(Nanoseconds now) const;
+  Lane* next_lane(const TcpTurn& turn);
+  Result<std::size_t> add_messages(const TcpTurn& turn);
   Status add_message(Out& out);
 
   TcpEnds ends_;
@@ -99,10 +136,16 @@ class TcpLink {
   std::vector<Frame> control_;  // greeting and opens to be sent
   std::map<FlowId, std::unique_ptr<Out>> out_;
   std::map<FlowId, std::unique_ptr<In>> in_;
-  std::vector<Out*> out_by_lane_;
-  std::vector<In*> ins_;  // all of in_, to be looked through at every send()
-  std::size_t turn_ = 0;
-  std::map<FlowId, RingShape> early_opens_;  // of flows that we have not opened yet
+  std::vector<std::unique_ptr<Lane>> lanes_;  // with all of out_
+  std::uint64_t served_ = 0;                  // how much the lane had moved that was served last
+  Nanoseconds last_sent_{0};                  // where lanes compete
+  double rate_ = 0;                           // bytes per second that it was seen to carry
+  Nanoseconds looked_{0};                     // when that was looked at last
+  std::uint64_t acknowledged_ = 0;            // bytes, then
+  std::size_t bound_ = 0;                     // bytes in the kernel; 0: the kernel's choice
+  bool queued_ = false;                       // something was sent since the kernel was seen to hold little
+  std::vector<In*> ins_;                      // all of in_, to be looked through at every send()
+  std::map<FlowId, RingShape> early_opens_;   // of flows that we have not opened yet
 };
 
 }  // namespace sluice

@@ -5,29 +5,33 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace sluice {
 namespace {
 
 constexpr std::uint32_t kCreditsAfterIdle = 64;  // calls with nothing to do before small counts are returned
+constexpr Nanoseconds kBoundsEvery = std::chrono::milliseconds(20);
+constexpr Nanoseconds kHoldingLook = std::chrono::microseconds(100);
+constexpr Nanoseconds kInUse = std::chrono::seconds(5);  // a lane that sent so lately
 
 }  // namespace
 
 Result<std::unique_ptr<TcpTransport>> TcpTransport::make(Rank rank, int ranks, const Config& config, Dialer& dialer) {
   SLUICE_TRY_ASSIGN(Poller poller, Poller::make());
-  return std::unique_ptr<TcpTransport>(
-      new TcpTransport(rank, ranks, config.bytes(Setting::arena_bytes), dialer, std::move(poller)));
+  return std::unique_ptr<TcpTransport>(new TcpTransport(rank, ranks, config, dialer, std::move(poller)));
 }
 
-TcpTransport::TcpTransport(Rank rank, int ranks, std::size_t budget, Dialer& dialer, Poller poller)
+TcpTransport::TcpTransport(Rank rank, int ranks, const Config& config, Dialer& dialer, Poller poller)
     : rank_(rank),
       dialer_(dialer),
       peers_(ranks),
       poller_(std::move(poller)),
       sleeper_({&door_, poller_.event_fd()}),
-      links_(static_cast<std::size_t>(ranks)),
-      budget_(budget) {}
+      links_(static_cast<std::size_t>(ranks) * kLanes),
+      budget_(config.bytes(Setting::arena_bytes)),
+      delay_(config.duration(Setting::lane_delay)) {}
 
 Capabilities TcpTransport::capabilities(Rank) const { return {LinkClass::tcp, false, 15e-6, 2e9, kSlotBytesMax}; }
 
@@ -37,42 +41,57 @@ Status TcpTransport::check_open(Rank peer, const FlowId& flow, RingShape shape) 
   SLUICE_TRY(peers_.status(peer));
   SLUICE_TRY(check_shape(shape));
   const bool closed = closed_.contains(flow.communicator);
-  if (!closed && ring_bytes(shape) <= budget_) return {};
+  if (flow.lane < kLanes && !closed && ring_bytes(shape) <= budget_) return {};
   const std::string where =
       "rank " + std::to_string(rank_) + ": " + describe(flow) + " with rank " + std::to_string(peer);
+  if (flow.lane >= kLanes)
+    return {Code::invalid_argument, where + ": lanes are numbered below " + std::to_string(kLanes)};
   if (closed) return {Code::invalid_argument, where + " was closed here, its number can't be used again"};
   return {Code::out_of_resource, where + ": a ring of " + format_bytes(ring_bytes(shape)) +
                                      " is more than is left of the budget (" + format_bytes(budget_) +
                                      "); raise SLUICE_ARENA_BYTES, or use fewer or smaller slots"};
 }
 
-TcpLink& TcpTransport::link_for(Rank peer) {
-  std::unique_ptr<TcpLink>& link = links_[static_cast<std::size_t>(peer)];
-  if (link == nullptr) link = std::make_unique<TcpLink>(TcpEnds{rank_, peer, peers_.ranks()}, closed_);
+TcpLink& TcpTransport::link_for(LinkId id) {
+  std::unique_ptr<TcpLink>& link = links_[index_of(id)];
+  if (link == nullptr) link = std::make_unique<TcpLink>(TcpEnds{rank_, id, peers_.ranks()}, closed_);
   return *link;
 }
 
-TcpLink& TcpTransport::link_to(Rank peer) {
-  TcpLink& link = link_for(peer);
-  if (!std::exchange(link.asked, true) && peer != rank_) dialer_.want_link(peer, LinkClass::tcp);
+TcpLink& TcpTransport::link_to(LinkId id) {
+  TcpLink& link = link_for(id);
+  if (!std::exchange(link.asked, true) && id.peer != rank_) dialer_.want_link(id, LinkClass::tcp);
   return link;
 }
 
 Result<OutFlow*> TcpTransport::open_out(Rank peer, FlowId flow, RingShape shape) {
   SLUICE_TRY(check_open(peer, flow, shape));
-  TcpLink& link = link_to(peer);
-  Result<OutFlow*> opened = link.open_out(flow, shape, budget_);
+  TcpLink& link = link_to({peer, flow.lane});
+  Result<OutFlow*> opened = link.open_out(flow, shape, lane_of(flow.communicator), budget_);
   if (!opened.ok() && opened.error().code == Code::refused) lose(link, opened.status());
   return opened;
 }
 
 Result<InFlow*> TcpTransport::open_in(Rank peer, FlowId flow, RingShape shape) {
   SLUICE_TRY(check_open(peer, flow, shape));
-  return link_to(peer).open_in(flow, shape, budget_);
+  return link_to({peer, flow.lane}).open_in(flow, shape, budget_);
+}
+
+void TcpTransport::use_lane(std::uint64_t communicator, const LaneRules& rules) {
+  std::unique_ptr<TcpLane>& lane = lanes_[rules.number];
+  if (lane == nullptr) lane = std::make_unique<TcpLane>(rules);
+  lane_of_[communicator] = lane.get();
+}
+
+// Without a word about it, its own.
+TcpLane& TcpTransport::lane_of(std::uint64_t communicator) {
+  if (!lane_of_.contains(communicator)) use_lane(communicator, LaneRules{});
+  return *lane_of_.at(communicator);
 }
 
 void TcpTransport::close_flows(std::uint64_t communicator) {
   closed_.insert(communicator);
+  lane_of_.erase(communicator);
   for (const auto& link : links_)
     if (link != nullptr) link->close_flows(communicator, budget_);
 }
@@ -88,11 +107,60 @@ std::size_t TcpTransport::progress() {
   for (TcpLink* link : live_)
     if (link->readable()) moved += moved_or_lost(*link, link->receive());
   const bool all_credits = moved == 0 && (sleeper_.prepared() || ++idle_calls_ >= kCreditsAfterIdle);
-  for (TcpLink* link : live_)
-    if (link->live()) moved += moved_or_lost(*link, link->send(all_credits));
+  moved += send_all(all_credits);
   std::erase_if(live_, [](const TcpLink* link) { return !link->live(); });
   if (moved != 0 || all_credits) idle_calls_ = 0;
   return moved;
+}
+
+std::size_t TcpTransport::send_all(bool all_credits) {
+  std::size_t moved = 0;
+  TcpTurn turn;
+  turn.all_credits = all_credits;
+  holding_ = false;
+  const bool compete = !live_.empty() && live_.front()->id().lane != live_.back()->id().lane;
+  if (compete) {
+    turn.now = RealClock::instance().now();
+    if (*turn.now - bounds_set_ > kBoundsEvery) set_bounds(*turn.now);
+  }
+  for (TcpLink* link : live_) {
+    if (!link->live()) continue;
+    turn.held = compete && must_wait(*link);
+    holding_ = holding_ || turn.held;
+    moved += moved_or_lost(*link, link->send(turn));
+    if (compete && link->id().lane < in_use_ && link->last_sent() == *turn.now) set_bounds(*turn.now);
+  }
+  return moved;
+}
+
+// While a lane is in use, what less urgent ones have handed to the network is kept short.
+void TcpTransport::set_bounds(Nanoseconds now) {
+  bounds_set_ = now;
+  in_use_ = kLanes;
+  for (TcpLink* link : live_) {
+    if (!link->live()) continue;
+    if (link->id().lane <= in_use_) {
+      link->unbound();
+    } else if (const std::size_t bytes = link->bound(delay_, now); bytes != 0) {
+      log(LogLevel::debug, rank_,
+          "the link to rank " + std::to_string(link->peer()) + " of lane " + std::to_string(link->id().lane) +
+              " keeps at most " + format_bytes(bytes) + " in the kernel");
+    }
+    if (now - link->last_sent() < kInUse) in_use_ = std::min(in_use_, link->id().lane);
+  }
+}
+
+// For messages of more urgent lanes to the same peer, which the network does not take as fast as they come.
+bool TcpTransport::must_wait(const TcpLink& link) {
+  for (std::uint8_t lane = 0; lane < link.id().lane; ++lane)
+    if (const auto& other = links_[index_of({link.peer(), lane})]; other != nullptr && other->backlog()) return true;
+  return false;
+}
+
+Nanoseconds TcpTransport::patience() const {
+  if (std::any_of(live_.begin(), live_.end(), [](const TcpLink* link) { return link->readable(); }))
+    return Nanoseconds(0);
+  return holding_ ? kHoldingLook : std::chrono::hours(1);
 }
 
 std::size_t TcpTransport::moved_or_lost(TcpLink& link, const Result<std::size_t>& moved) {
@@ -104,15 +172,17 @@ std::size_t TcpTransport::moved_or_lost(TcpLink& link, const Result<std::size_t>
 std::size_t TcpTransport::take_inbox() {
   std::vector<LinkInbox::Item> items = inbox_.take();
   for (LinkInbox::Item& item : items) {
-    if (!peers_.holds(item.peer) || item.peer == rank_) continue;  // closes the stream
-    TcpLink& link = link_for(item.peer);
+    const Rank peer = item.id.peer;
+    if (!peers_.holds(peer) || peer == rank_ || item.id.lane >= kLanes) continue;  // closes the stream
+    TcpLink& link = link_for(item.id);
     if (!item.stream)
-      lose(link, peers_.status(item.peer));
+      close_all(peer);  // told by the control plane
     else if (link.live())
       log(LogLevel::warn, rank_,
-          "a second stream to rank " + std::to_string(item.peer) + " (tcp) was offered and closed");
-    else if (!peers_.broken(item.peer))
-      start(link, std::move(item.stream));
+          "a second stream to rank " + std::to_string(peer) + " lane " + std::to_string(item.id.lane) +
+              " (tcp) was offered and closed");
+    else if (const Status known = peers_.status(peer); known.ok() || known.code() == Code::peer_lost)
+      start(link, std::move(item.stream));  // who left may have sent something
   }
   return items.size();
 }
@@ -120,9 +190,9 @@ std::size_t TcpTransport::take_inbox() {
 void TcpTransport::start(TcpLink& link, UniqueFd stream) {
   link.asked = true;
   link.start(std::move(stream));
-  live_.push_back(&link);
-  const Status added =
-      poller_.add(link.fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, static_cast<std::uint64_t>(link.peer()));
+  const auto later = [](std::uint8_t lane, const TcpLink* other) { return lane < other->id().lane; };
+  live_.insert(std::upper_bound(live_.begin(), live_.end(), link.id().lane, later), &link);
+  const Status added = poller_.add(link.fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, index_of(link.id()));
   if (!added.ok()) lose(link, added);
 }
 
@@ -137,8 +207,14 @@ std::size_t TcpTransport::take_events(std::span<const epoll_event> events) {
   return woken;
 }
 
+void TcpTransport::close_all(Rank peer) {
+  for (std::uint8_t lane = 0; lane < kLanes; ++lane)
+    if (const auto& link = links_[index_of({peer, lane})]; link != nullptr) link->close();
+}
+
+// The links of other lanes are read to their own ends: who left had sent everything before.
 void TcpTransport::lose(TcpLink& link, const Status& why) {
-  link.close();
+  why.code() == Code::peer_lost ? link.close() : close_all(link.peer());
   const std::string text = "peer rank " + std::to_string(link.peer()) + " (tcp): " + why.text();
   if (peers_.mark(link.peer(), {why.code(), "rank " + std::to_string(rank_) + ": " + text}))
     log(why.code() == Code::peer_lost ? LogLevel::info : LogLevel::error, rank_, text);
@@ -148,20 +224,19 @@ void TcpTransport::lose(TcpLink& link, const Status& why) {
 
 void TcpTransport::wait(Nanoseconds at_most) {
   if (!sleeper_.prepared()) sleeper_.prepare();
-  const bool more = std::any_of(live_.begin(), live_.end(), [](const TcpLink* link) { return link->readable(); });
   std::array<epoll_event, 64> events;
-  take_events(poller_.wait(events, more ? Nanoseconds(0) : at_most));
+  take_events(poller_.wait(events, std::min(at_most, patience())));
   sleeper_.cancel();
 }
 
 void TcpTransport::fail_peer(Rank peer, Status why) {
   if (!peers_.holds(peer)) return;
-  if (peers_.mark(peer, std::move(why))) inbox_.put(peer, {});
+  if (peers_.mark(peer, std::move(why))) inbox_.put({peer}, {});
   wake();
 }
 
-void TcpTransport::adopt(Rank peer, UniqueFd stream) {
-  inbox_.put(peer, std::move(stream));
+void TcpTransport::adopt(LinkId id, UniqueFd stream) {
+  inbox_.put(id, std::move(stream));
   wake();
 }
 

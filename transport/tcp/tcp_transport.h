@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -38,30 +39,38 @@ class TcpTransport final : public Transport {
   Capabilities capabilities(Rank peer) const override;
   Result<OutFlow*> open_out(Rank peer, FlowId flow, RingShape shape) override;
   Result<InFlow*> open_in(Rank peer, FlowId flow, RingShape shape) override;
+  void use_lane(std::uint64_t communicator, const LaneRules& rules) override;
   void close_flows(std::uint64_t communicator) override;
   std::size_t progress() override;
   void prepare_wait() override { sleeper_.prepare(); }
   void cancel_wait() override { sleeper_.cancel(); }
   void wait(Nanoseconds at_most) override;
   void wake() override { sleeper_.wake(); }
+  Nanoseconds patience() const override;
   int wait_fd() const override { return poller_.fd(); }
   Status peer_status(Rank peer) const override { return peers_.status(peer); }
   void fail_peer(Rank peer, Status why) override;
-  void adopt(Rank peer, UniqueFd stream) override;
+  void adopt(LinkId id, UniqueFd stream) override;
   void* allocate_window(std::size_t) override { return nullptr; }
   void free_window(void*) override {}
 
  private:
-  TcpTransport(Rank rank, int ranks, std::size_t budget, Dialer& dialer, Poller poller);
+  TcpTransport(Rank rank, int ranks, const Config& config, Dialer& dialer, Poller poller);
 
   Status check_open(Rank peer, const FlowId& flow, RingShape shape) const;
-  TcpLink& link_to(Rank peer);
-  TcpLink& link_for(Rank peer);  // without asking the Dialer
+  TcpLane& lane_of(std::uint64_t communicator);
+  bool must_wait(const TcpLink& link);
+  void set_bounds(Nanoseconds now);
+  TcpLink& link_to(LinkId id);
+  TcpLink& link_for(LinkId id);  // without asking the Dialer
   std::size_t take_inbox();
   void start(TcpLink& link, UniqueFd stream);
   std::size_t take_events(std::span<const epoll_event> events);
+  std::size_t send_all(bool all_credits);
   std::size_t moved_or_lost(TcpLink& link, const Result<std::size_t>& moved);
+  void close_all(Rank peer);
   void lose(TcpLink& link, const Status& why);
+  static std::size_t index_of(LinkId id) { return static_cast<std::size_t>(id.peer) * kLanes + id.lane; }
 
   Rank rank_;
   Dialer& dialer_;
@@ -71,9 +80,15 @@ class TcpTransport final : public Transport {
   Doorbell door_{};
   Sleeper sleeper_;
   std::set<std::uint64_t> closed_;               // communicators, never opened again
-  std::vector<std::unique_ptr<TcpLink>> links_;  // by peer; nullptr: none yet. The one to itself has no stream
-  std::vector<TcpLink*> live_;                   // those with a stream
-  std::size_t budget_;                           // bytes of rings that may still be made
+  std::vector<std::unique_ptr<TcpLink>> links_;  // by index_of; nullptr: none yet. Those to itself have no stream
+  std::vector<TcpLink*> live_;                   // those with a stream, the most urgent lane first
+  std::map<std::uint32_t, std::unique_ptr<TcpLane>> lanes_;  // by number
+  std::map<std::uint64_t, TcpLane*> lane_of_;                // by communicator
+  std::size_t budget_;                                       // bytes of rings that may still be made
+  Nanoseconds delay_;                                        // Setting::lane_delay
+  Nanoseconds bounds_set_{0};
+  std::uint8_t in_use_ = kLanes;  // the most urgent lane that sent lately
+  bool holding_ = false;          // a link waits for a more urgent one
   std::uint32_t idle_calls_ = 0;
 };
 

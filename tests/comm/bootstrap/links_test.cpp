@@ -16,6 +16,7 @@ class TakingTransport final : public Transport {
   Capabilities capabilities(Rank) const override { return {}; }
   Result<OutFlow*> open_out(Rank, FlowId, RingShape) override { return Error{Code::unsupported, ""}; }
   Result<InFlow*> open_in(Rank, FlowId, RingShape) override { return Error{Code::unsupported, ""}; }
+  void use_lane(std::uint64_t, const LaneRules&) override {}
   void close_flows(std::uint64_t) override {}
   std::size_t progress() override { return 0; }
   void wait(Nanoseconds) override {}
@@ -29,20 +30,20 @@ class TakingTransport final : public Transport {
     failures_.emplace(peer, std::move(why));
     changed_.notify_all();
   }
-  void adopt(Rank peer, UniqueFd stream) override {
+  void adopt(LinkId id, UniqueFd stream) override {
     const std::lock_guard lock(mutex_);
-    EXPECT_FALSE(streams_.contains(peer)) << "a second stream of rank " << peer;
-    streams_[peer] = std::move(stream);
+    EXPECT_FALSE(streams_.contains(id)) << "a second stream of rank " << id.peer;
+    streams_[id] = std::move(stream);
     changed_.notify_all();
   }
   void* allocate_window(std::size_t) override { return nullptr; }
   void free_window(void*) override {}
 
   // -1: none came.
-  int stream(Rank peer, Nanoseconds at_most = 10s) {
+  int stream(LinkId id, Nanoseconds at_most = 10s) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, at_most, [&] { return streams_.contains(peer); });
-    return streams_.contains(peer) ? streams_.at(peer).get() : -1;
+    changed_.wait_for(lock, at_most, [&] { return streams_.contains(id); });
+    return streams_.contains(id) ? streams_.at(id).get() : -1;
   }
   Status failure(Rank peer, Nanoseconds at_most = 10s) {
     std::unique_lock lock(mutex_);
@@ -54,7 +55,7 @@ class TakingTransport final : public Transport {
   LinkClass link_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<Rank, UniqueFd> streams_;
+  std::map<LinkId, UniqueFd> streams_;
   std::map<Rank, Status> failures_;
 };
 
@@ -80,7 +81,7 @@ class LinksOfClass : public testing::TestWithParam<LinkClass> {
     job.controls[static_cast<std::size_t>(rank)]->deliver_links_to(GetParam(),
                                                                    transports[static_cast<std::size_t>(rank)].get());
   }
-  void want(Rank rank, Rank peer) { job.controls[static_cast<std::size_t>(rank)]->want_link(peer, GetParam()); }
+  void want(Rank rank, Rank peer) { job.controls[static_cast<std::size_t>(rank)]->want_link({peer}, GetParam()); }
   TakingTransport& transport(Rank rank) { return *transports[static_cast<std::size_t>(rank)]; }
 
   std::vector<std::unique_ptr<TakingTransport>> transports;  // outlive the controls
@@ -98,8 +99,8 @@ TEST_P(LinksOfClass, EveryPairGetsOneStreamThatCarriesBothWays) {
         if (a != b) want(a, b);
   for (Rank a = 0; a < kRanks; ++a)
     for (Rank b = a + 1; b < kRanks; ++b) {
-      const int here = transport(a).stream(b);
-      const int there = transport(b).stream(a);
+      const int here = transport(a).stream({b});
+      const int there = transport(b).stream({a});
       ASSERT_GE(here, 0);
       ASSERT_GE(there, 0);
       const std::string text = std::to_string(a) + " to " + std::to_string(b);
@@ -109,18 +110,36 @@ TEST_P(LinksOfClass, EveryPairGetsOneStreamThatCarriesBothWays) {
   job.leave_all();
 }
 
+TEST_P(LinksOfClass, EveryLaneHasAStreamOfItsOwn) {
+  join(2);
+  deliver(0);
+  deliver(1);
+  for (std::uint8_t lane = 0; lane < kLanes; ++lane)
+    for (Rank rank = 0; rank < 2; ++rank)
+      job.controls[static_cast<std::size_t>(rank)]->want_link({1 - rank, lane}, GetParam());
+  for (std::uint8_t lane = 0; lane < kLanes; ++lane) {
+    const int here = transport(0).stream({1, lane});
+    const int there = transport(1).stream({0, lane});
+    ASSERT_GE(here, 0);
+    ASSERT_GE(there, 0);
+    const std::string text = "lane " + std::to_string(lane);
+    EXPECT_EQ(exchange(here, there, text), text);
+  }
+  job.leave_all();
+}
+
 TEST_P(LinksOfClass, AStreamWaitsForATransportThatIsSetLater) {
   join(2);
   deliver(0);
   want(0, 1);
-  ASSERT_GE(transport(0).stream(1), 0);
-  EXPECT_EQ(exchange(transport(0).stream(1), transport(0).stream(1), ""), "");
+  ASSERT_GE(transport(0).stream({1}), 0);
+  EXPECT_EQ(exchange(transport(0).stream({1}), transport(0).stream({1}), ""), "");
   std::this_thread::sleep_for(20ms);
   deliver(1);
-  const int there = transport(1).stream(0);
+  const int there = transport(1).stream({0});
   ASSERT_GE(there, 0);
   want(1, 0);
-  EXPECT_EQ(exchange(transport(0).stream(1), there, "early"), "early");
+  EXPECT_EQ(exchange(transport(0).stream({1}), there, "early"), "early");
   job.leave_all();
 }
 
@@ -129,10 +148,10 @@ TEST_P(LinksOfClass, TheHigherRankMayAskLongBeforeTheLower) {
   deliver(0);
   deliver(1);
   want(1, 0);
-  EXPECT_EQ(transport(1).stream(0, 50ms), -1);
+  EXPECT_EQ(transport(1).stream({0}, 50ms), -1);
   want(0, 1);
-  EXPECT_GE(transport(1).stream(0), 0);
-  EXPECT_GE(transport(0).stream(1), 0);
+  EXPECT_GE(transport(1).stream({0}), 0);
+  EXPECT_GE(transport(0).stream({1}), 0);
   job.leave_all();
 }
 
@@ -168,7 +187,7 @@ TEST(Links, SharedMemoryAcrossHostsIsRefusedByName) {
   ASSERT_TRUE(job.whole());
   TakingTransport transport(LinkClass::shared_memory);
   job.controls[0]->deliver_links_to(LinkClass::shared_memory, &transport);
-  job.controls[0]->want_link(1, LinkClass::shared_memory);
+  job.controls[0]->want_link({1}, LinkClass::shared_memory);
   EXPECT_EQ(transport.failure(1).code(), Code::unsupported);
   job.leave_all();
 }
@@ -179,7 +198,7 @@ TEST(Links, AStrangeRankIsRefusedByName) {
   TakingTransport transport(LinkClass::tcp);
   job.controls[0]->deliver_links_to(LinkClass::tcp, &transport);
   for (const Rank strange : {-1, 2, 0}) {
-    job.controls[0]->want_link(strange, LinkClass::tcp);
+    job.controls[0]->want_link({strange}, LinkClass::tcp);
     EXPECT_EQ(transport.failure(strange).code(), Code::invalid_argument);
   }
   job.leave_all();

@@ -112,5 +112,85 @@ TEST(Lanes, TimeOfOverlappingOperationsIsCountedOnce) {
   EXPECT_LE(busy, passed);
 }
 
+// A rank of its own waits for nothing but its engine.
+TEST(Lanes, OfOnePriorityShareTheEngineByWeight) {
+  LoopJob job(1);
+  auto light = communicator_of_all(job, 100, {"light", Priority::bulk, 1});
+  auto heavy = communicator_of_all(job, 200, {"heavy", Priority::bulk, 3});
+  CaseRun light_run(sum_of(1, 200'000)), heavy_run(sum_of(1, 200'000));
+  std::vector<Work> light_works = post(light_run, light);
+  std::vector<Work> heavy_works = post(heavy_run, heavy);
+  detail::RuntimeState& state = *job.made.runtimes[0]->state();
+  const auto moved = [&](const Communicator& one) {
+    return static_cast<double>(state.lane_state(one.lane()).share.moved());
+  };
+  for (int i = 0; i < 500; ++i) job.made.group->step();  // the first turn of all is for whoever was posted first
+  EXPECT_GT(moved(heavy[0]), 0);
+  EXPECT_NEAR(moved(light[0]) / moved(heavy[0]), 1, 0.05);
+  for (Work& work : light_works) ASSERT_TRUE(work.wait().ok());
+  for (Work& work : heavy_works) ASSERT_TRUE(work.wait().ok());
+  EXPECT_EQ(light_run.check() + heavy_run.check(), "");
+}
+
+TEST(Lanes, ACeilingHolds) {
+  LoopJob job(2);
+  constexpr std::uint64_t kRate = 10 << 20;
+  auto slow = communicator_of_all(job, 100, {.name = "slow", .bytes_per_second_max = kRate});
+  const Clock& clock = job.made.group->world().clock();
+  double bytes = 0;
+  const Nanoseconds begin = clock.now();
+  for (int i = 0; i < 4; ++i) {
+    CaseRun run(sum_of(2, 1'000'000));
+    for (Work& work : post(run, slow)) ASSERT_TRUE(work.wait().ok());
+    ASSERT_EQ(run.check(), "");
+    bytes = static_cast<double>(job.made.runtimes[0]->lane_counters()[0].bytes_sent);
+  }
+  const double seconds = std::chrono::duration<double>(clock.now() - begin).count();
+  EXPECT_NEAR(bytes / seconds / static_cast<double>(kRate), 1, 0.03) << bytes << " bytes in " << seconds << " s";
+}
+
+TEST(Lanes, ALessUrgentLaneLivesOnWhileAMoreUrgentOneNeverEnds) {
+  LoopJob job(2);
+  auto urgent = communicator_of_all(job, 100, {.name = "tp", .priority = Priority::urgent});
+  auto bulk =
+      communicator_of_all(job, 200, {.name = "dp", .priority = Priority::bulk, .bytes_per_second_min = 64 << 20});
+  CaseRun small(sum_of(2, 100'000));
+  std::vector<Work> small_works = post(small, bulk);
+  int floods = 0;
+  for (; floods < 1000 && !(small_works[0].test() && small_works[1].test()); ++floods) {
+    CaseRun large(sum_of(2, 200'000));
+    for (Work& work : post(large, urgent)) ASSERT_TRUE(work.wait().ok());
+  }
+  EXPECT_LT(floods, 1000);
+  EXPECT_EQ(small.check(), "");
+}
+
+TEST(Lanes, OfTheConfigurationFillWhatCodeLeavesOpen) {
+  RuntimeOptions options;
+  ASSERT_TRUE(options.config.set(Setting::lanes, "dp:bulk:3", Origin::environment).ok());
+  auto made = Runtime::loop(1, 1, options);
+  ASSERT_TRUE(made.ok());
+  const auto dp = (*made)[0]->world().split(0, 0, {.lane = {.name = "dp"}, .name = {}, .deadline = {}});
+  ASSERT_TRUE(dp.ok()) << dp.status().text();
+  EXPECT_EQ(dp->lane().priority, Priority::bulk);
+  EXPECT_EQ(dp->lane().weight, 3U);
+}
+
+TEST(Lanes, OfTheConfigurationThatCannotBeReadAreAnError) {
+  RuntimeOptions options;
+  ASSERT_TRUE(options.config.set(Setting::lanes, "dp:fast", Origin::environment).ok());
+  const auto made = Runtime::loop(1, 1, options);
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.status().text().find("priority is 'fast'"), std::string::npos) << made.status().text();
+}
+
+TEST(Lanes, ThatCannotBeAreRefusedBySplit) {
+  auto made = Runtime::loop(1, 1, {});
+  const auto split = (*made)[0]->world().split(0, 0, {.lane = {.name = "dp", .weight = 0}, .name = {}, .deadline = {}});
+  ASSERT_FALSE(split.ok());
+  EXPECT_EQ(split.error().code, Code::invalid_argument);
+  EXPECT_NE(split.error().text.find("weight is '0'"), std::string::npos) << split.error().text;
+}
+
 }  // namespace
 }  // namespace sluice

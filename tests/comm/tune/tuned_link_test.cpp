@@ -23,7 +23,7 @@ class TablePeers final : public Control {
   const PeerInfo& peer(Rank world_rank) const override { return peers_.at(static_cast<std::size_t>(world_rank)); }
   void on_notice(std::function<void(const Notice&)>) override {}
   void flood(Notice) override {}
-  void want_link(Rank, LinkClass) override {}
+  void want_link(LinkId, LinkClass) override {}
   void deliver_links_to(LinkClass, Transport*) override {}
   void leave() override {}
 

@@ -82,6 +82,12 @@ TEST(Options, WhatCannotBeRightIsRefusedByName) {
       {{"-u", "64"}, "-u is '64'"},
       {{"-I", "1", "-n", "3", "-K", "3"}, "-K is '3'"},
       {{"--order", "random"}, "--order is 'random'"},
+      {{"--lane", "tp:fast"}, "priority is 'fast'"},
+      {{"--gap", "soon"}, "--gap is 'soon'"},
+      {{"--beside", "all_reduce"}, "--beside is 'all_reduce'"},
+      {{"--beside", "shuffle:8M:bulk"}, "the operation is one of all_reduce"},
+      {{"--beside", "all_reduce:0:bulk"}, "bytes above 0"},
+      {{"--beside", "all_reduce:8M:bulk:slow"}, "priority is 'slow'"},
   };
   for (const Wrong& one : wrong) {
     const auto options = parse(one.arguments);
@@ -89,6 +95,20 @@ TEST(Options, WhatCannotBeRightIsRefusedByName) {
     EXPECT_EQ(options.error().code, Code::invalid_argument) << one.says;
     EXPECT_NE(options.error().text.find(one.says), std::string::npos) << options.error().text;
   }
+}
+
+TEST(Options, LanesOfWhatIsMeasuredAndOfWhatRunsBeside) {
+  const auto options = parse({"--lane", "tp:urgent:2", "--beside", "all_reduce:64M:bulk", "--beside",
+                              "alltoall:8K:dp:normal:3", "--gap", "5ms"});
+  ASSERT_TRUE(options.ok()) << options.error().text;
+  EXPECT_EQ(options->lane, (Lane{.name = "tp", .priority = Priority::urgent, .weight = 2}));
+  ASSERT_EQ(options->beside.size(), 2U);
+  EXPECT_EQ(options->beside[0].bytes, std::size_t{64} << 20);
+  EXPECT_EQ(options->beside[0].lane, (Lane{.name = "bulk", .priority = Priority::bulk}));  // as its name says
+  EXPECT_EQ(options->beside[1].lane, (Lane{.name = "dp", .priority = Priority::normal, .weight = 3}));
+  EXPECT_EQ(options->gap, std::chrono::milliseconds(5));
+  EXPECT_TRUE(options->per_iteration);
+  EXPECT_FALSE(parse({})->competes());
 }
 
 TEST(Options, WhatNeedsAGpuIsUnsupportedAndNeverIgnored) {

@@ -68,6 +68,23 @@ TEST(Programs, GroupsOfASplitRunSideBySide) {
   }
 }
 
+TEST(Programs, LanesShowTheSpreadOfIterationsAndWhatRanBeside) {
+  for (const char* transport : {"SLUICE_TRANSPORT=shm", "SLUICE_TRANSPORT=tcp"}) {
+    const auto result = run_program(
+        "all_reduce_perf -g 2 -b 8K -e 8K -n 50 --lane tp:urgent --beside all_reduce:1M:bulk --beside "
+        "alltoall:64K:dp:normal:2 "
+        "--gap 1ms 2>&1",
+        transport);
+    EXPECT_EQ(result.code, 0) << result.text;
+    EXPECT_NE(result.text.find("# Out of bounds values : 0 OK"), std::string::npos) << result.text;
+    EXPECT_NE(result.text.find("# Lane: tp:urgent"), std::string::npos) << result.text;
+    EXPECT_NE(result.text.find("of 50 iterations; all_reduce:1M:bulk:bulk: "), std::string::npos) << result.text;
+    EXPECT_NE(result.text.find("; alltoall:64K:dp:normal:2: "), std::string::npos) << result.text;
+  }
+  EXPECT_EQ(run_program("all_reduce_perf -g 2 -b 8 -e 8 --beside all_reduce:8:bulk 2>&1", "SLUICE_TRANSPORT=loop").code,
+            kExitUsage);
+}
+
 TEST(Programs, JsonHasTheTable) {
   const auto path = std::filesystem::temp_directory_path() / ("programs_test_" + std::to_string(::getpid()) + ".json");
   const auto result =

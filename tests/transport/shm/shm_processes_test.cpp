@@ -34,7 +34,7 @@ class OtherProcess {
     pair_.a.reset();
     test::SilentDialer dialer;
     auto transport = *ShmTransport::make(1, 2, test::with_arena("64M"), dialer);
-    transport->adopt(0, std::move(pair_.b));
+    transport->adopt({0}, std::move(pair_.b));
     body(*transport);
     transport.reset();
     ::_exit(0);
@@ -86,7 +86,7 @@ TEST(ShmProcesses, SendSleepAndReadEachOthersWindows) {
   OutFlow& out = **transport->open_out(1, kFlow, kShape);
   InFlow& in = **transport->open_in(1, kFlow, kShape);
   EXPECT_EQ(dialer.wanted, std::vector<Rank>{1});
-  transport->adopt(1, other.stream());
+  transport->adopt({1}, other.stream());
   auto* const window = static_cast<std::byte*>(transport->allocate_window(1 << 20));
   for (std::uint32_t i = 0; i < 2000; ++i) {
     ASSERT_TRUE(wait_until(*transport, [&] { return out.room() > 0; }));
@@ -111,7 +111,7 @@ TEST(ShmProcesses, NoticeAKilledPeerAtOnce) {
   auto transport = *ShmTransport::make(0, 2, test::with_arena("64M"), dialer);
   OutFlow& out = **transport->open_out(1, kFlow, kShape);
   InFlow& in = **transport->open_in(1, kFlow, kShape);
-  transport->adopt(1, other.stream());
+  transport->adopt({1}, other.stream());
   out.commit({.digest = 1, .bytes = 8});
   ASSERT_TRUE(wait_until(*transport, [&] { return in.ready(); }));
   other.kill();

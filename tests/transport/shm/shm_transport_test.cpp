@@ -80,11 +80,11 @@ class ShmAlone : public testing::Test {
  protected:
   void SetUp() override {
     test::StreamPair to_raw = test::unix_pair();
-    transport_->adopt(1, std::move(to_raw.a));
+    transport_->adopt({1}, std::move(to_raw.a));
     raw_ = std::make_unique<RawPeer>(std::move(to_raw.b));
     test::StreamPair to_good = test::unix_pair();
-    transport_->adopt(2, std::move(to_good.a));
-    good_->adopt(0, std::move(to_good.b));
+    transport_->adopt({2}, std::move(to_good.a));
+    good_->adopt({0}, std::move(to_good.b));
   }
   template <typename Done>
   bool until(const Done& done) {

@@ -1,0 +1,129 @@
+// Whose turn it is: the part of the engine that knows lanes. Who drives and how it waits is in engine.cpp.
+#include <sched.h>
+
+#include <algorithm>
+
+#include "comm/executor/communicator_state.h"
+#include "comm/executor/engine.h"
+
+namespace sluice::detail {
+namespace {
+
+constexpr int kStepsShared = 1;           // one slice step: the most that an urgent operation waits for
+constexpr std::size_t kTurnsPerPass = 4;  // turns between two looks at the transports
+
+// Stable, for few that are nearly in order; takes no memory.
+void sort_by_share(std::vector<CommunicatorState*>& lane) {
+  const auto moved = [&](std::size_t at) { return lane[at]->lane_state().share.moved(); };
+  for (std::size_t i = 1; i < lane.size(); ++i)
+    for (std::size_t j = i; j > 0 && moved(j) < moved(j - 1); --j) std::swap(lane[j], lane[j - 1]);
+}
+
+}  // namespace
+
+void Engine::take_posts() {
+  if (posts_.load(std::memory_order_relaxed) == nullptr) return;
+  Operation* list = posts_.exchange(nullptr, std::memory_order_acquire);
+  Operation* in_order = nullptr;
+  while (list != nullptr) in_order = std::exchange(list, std::exchange(list->next, in_order));
+  while (in_order != nullptr) admit(std::exchange(in_order, in_order->next));
+}
+
+void Engine::admit(Operation* operation) {
+  CommunicatorState& communicator = operation->communicator();
+  if (!communicator.enqueue(operation)) return;
+  const std::uint8_t priority = communicator.lane_state().rules.priority;
+  communicator.lane_state().share.catch_up(served_[priority]);
+  active_[priority].push_back(&communicator);
+  ++active_count_;
+}
+
+// A turn of whoever is due. False: nobody could move anything.
+bool Engine::turn_of_one() {
+  held_until_.reset();
+  if (active_count_ == 1)
+    for (auto& lane : active_)
+      if (!lane.empty() && !lane.front()->lane_state().ceiling) return turn_of(lane, 0, kStepsAlone, std::nullopt);
+  if (active_count_ == 0) return false;
+  const Nanoseconds now = clock_.now();
+  return turn_of_starving(now) || turn_of_most_urgent(now);
+}
+
+// The most urgent that can move; of one priority, whose lane moved least by its weight, of one lane the one that waited longest.
+bool Engine::turn_of_most_urgent(Nanoseconds now) {
+  for (auto& lane : active_) {
+    sort_by_share(lane);
+    for (std::size_t i = 0; i < lane.size();) {
+      const std::size_t before = lane.size();
+      if (turn_of(lane, i, kStepsShared, now)) return true;
+      if (lane.size() == before) ++i;
+    }
+  }
+  return false;
+}
+
+// What a less urgent lane is guaranteed comes before what more urgent ones ask for.
+bool Engine::turn_of_starving(Nanoseconds now) {
+  bool most_urgent = true;
+  for (auto& lane : active_) {
+    if (lane.empty() || std::exchange(most_urgent, false)) continue;
+    for (std::size_t i = 0; i < lane.size(); ++i)
+      if (lane[i]->lane_state().floor.any(now) && turn_of(lane, i, kStepsShared, now)) return true;
+  }
+  return false;
+}
+
+// `now`: where lanes compete or are limited. Whoever moved goes to the end, whoever has nothing left goes away.
+bool Engine::turn_of(std::vector<CommunicatorState*>& lane, std::size_t at, int steps, std::optional<Nanoseconds> now) {
+  LaneState& state = lane[at]->lane_state();
+  if (now && state.held(*now)) {
+    const Nanoseconds until = *now + state.ceiling->wait(*now);
+    held_until_ = std::min(held_until_.value_or(until), until);
+    return false;
+  }
+  const CommunicatorState::Turn turn = lane[at]->turn(steps, now.has_value());
+  unfinished_.fetch_sub(turn.finished, std::memory_order_relaxed);
+  if (turn.finished != 0) tell_waiters();
+  if (turn.moved && now) {
+    served_[state.rules.priority] = state.share.moved();
+    state.charge(turn.bytes_sent, turn.bytes_moved, *now);
+  }
+  const auto place = lane.begin() + static_cast<std::ptrdiff_t>(at);
+  if (turn.idle) {
+    lane.erase(place);
+    --active_count_;
+  } else if (turn.moved) {
+    std::rotate(place, place + 1, lane.end());
+  }
+  if (options_.crowded && turn.idle) show_urgency();
+  if (options_.crowded && turn.moved) make_way(state.rules.priority);
+  return turn.moved;
+}
+
+void Engine::show_urgency() {
+  std::optional<std::uint8_t> most;
+  for (std::uint8_t priority = 0; priority < kPriorities && !most; ++priority)
+    if (!active_[priority].empty()) most = priority;
+  if (most == std::exchange(shown_, most)) return;
+  for (Transport* transport : transports_) transport->show_urgency(most);
+}
+
+// After a slice: another rank may want this very core for something more urgent.
+void Engine::make_way(std::size_t priority) {
+  if (std::any_of(transports_.begin(), transports_.end(), [&](const Transport* one) {
+        return one->more_urgent_elsewhere(static_cast<std::uint8_t>(priority));
+      }))
+    sched_yield();
+}
+
+std::size_t Engine::pass() {
+  std::size_t moved = 0;
+  do {
+    take_posts();
+    if (options_.crowded) show_urgency();
+  } while (turn_of_one() && ++moved < kTurnsPerPass);
+  for (Transport* transport : transports_) moved += transport->progress();
+  return moved;
+}
+
+}  // namespace sluice::detail

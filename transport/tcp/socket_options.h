@@ -1,0 +1,35 @@
+// What a link asks of its socket, and what it sees of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace sluice {
+
+// Marks what leaves: IP's DSCP for the network, SO_PRIORITY for this host's queues.
+//
+//   lane      DSCP                                   SO_PRIORITY
+//   control   CS6 (48), network control              7, or 6 without CAP_NET_ADMIN
+//   urgent    AF41 (34), interactive                 6
+//   normal    DF (0), best effort                    0
+//   bulk      LE (1), lower effort: RFC 8622         2
+//
+// A stream that is no TCP socket has neither; then this does nothing.
+void mark_lane(int fd, std::uint8_t lane);
+std::uint8_t dscp_of_lane(std::uint8_t lane);
+
+// At most about so many bytes are in the kernel, sent or not, until the peer acknowledged them. The socket is writable again when a
+// third of them went.
+void bound_in_flight(int fd, std::size_t bytes);
+
+struct LinkSight {
+  std::size_t in_kernel = 0;       // bytes not yet acknowledged, sent or not
+  std::uint64_t acknowledged = 0;  // bytes, since the connection was made
+  Nanoseconds round_trip{0};       // the least seen lately
+};
+LinkSight look_at(int fd);
+std::size_t bytes_in_kernel(int fd);
+
+}  // namespace sluice
