@@ -28,8 +28,9 @@ std::string describe(RingShape shape) {
   return std::to_string(shape.slots) + " slots of " + std::to_string(shape.slot_bytes) + " bytes";
 }
 
-void poll_any(std::span<Transport* const> transports, Nanoseconds at_most) {
+void wait_any(std::span<Transport* const> transports, Nanoseconds at_most) {
   SLUICE_ASSERT(transports.size() <= kWaitAnyMax, "more transports than one wait can take");
+  if (transports.size() == 1) return transports[0]->wait(at_most);
   std::array<pollfd, kWaitAnyMax> polled{};
   for (std::size_t i = 0; i < transports.size(); ++i) {
     polled[i] = {transports[i]->wait_fd(), POLLIN, 0};
@@ -37,11 +38,6 @@ void poll_any(std::span<Transport* const> transports, Nanoseconds at_most) {
   }
   const timespec timeout = to_timespec(at_most);
   ppoll(polled.data(), transports.size(), &timeout, nullptr);  // a signal or an error is an early return
-}
-
-void wait_any(std::span<Transport* const> transports, Nanoseconds at_most) {
-  if (transports.size() == 1) return transports[0]->wait(at_most);
-  poll_any(transports, at_most);
   for (Transport* transport : transports) transport->cancel_wait();
 }
 

@@ -124,10 +124,8 @@ class Transport {
   virtual void free_window(void* memory) = 0;
 };
 
-// Sleeps until one of the descriptors of several transports is readable, at most so long. Touches nothing of theirs: any thread. At most
-// kWaitAnyMax; each must have a wait_fd().
-void poll_any(std::span<Transport* const> transports, Nanoseconds at_most);
-// wait() for several transports that are all prepared, and whose progress() then had nothing to do. One alone may be of any kind.
+// wait() for several transports that are all prepared, and whose progress() then had nothing to do. At most
+// kWaitAnyMax. One alone may be of any kind; of several each must have a wait_fd().
 void wait_any(std::span<Transport* const> transports, Nanoseconds at_most);
 inline constexpr std::size_t kWaitAnyMax = 8;
 

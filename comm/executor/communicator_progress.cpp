@@ -33,7 +33,7 @@ bool CommunicatorState::enqueue(Operation* operation) {
   return !std::exchange(active_, true);
 }
 
-CommunicatorState::Turn CommunicatorState::turn(int steps, bool counted) {
+CommunicatorState::Turn CommunicatorState::turn(int steps, Moved* moved) {
   Turn result;
   if (broken()) {
     runtime_->keep_trace(status().text());
@@ -41,8 +41,8 @@ CommunicatorState::Turn CommunicatorState::turn(int steps, bool counted) {
     result.moved = result.idle = true;
     return result;
   }
-  if (!disputed_since_ && !collectives_.empty()) turn_of(collectives_, steps, counted, result);
-  if (!messages_.empty()) turn_of_messages(steps, counted, result);
+  if (!disputed_since_ && !collectives_.empty()) turn_of(collectives_, steps, moved, result);
+  if (!messages_.empty()) turn_of_messages(steps, moved, result);
   if (collectives_.empty() && messages_.empty()) {
     active_ = false;
     result.idle = true;
@@ -57,12 +57,12 @@ bool CommunicatorState::ripe() {
   return messages_.ripe();
 }
 
-void CommunicatorState::turn_of(OperationQueue& queue, int steps, bool counted, Turn& result) {
+void CommunicatorState::turn_of(OperationQueue& queue, int steps, Moved* moved, Turn& result) {
   Operation* operation = queue.front();
   const std::uint64_t before = operation->progress_mark();
-  if (counted) {
-    result.bytes_sent -= operation->bytes_sent();
-    result.bytes_moved -= operation->bytes_moved();
+  if (moved != nullptr) {
+    moved->sent -= operation->bytes_sent();
+    moved->here -= operation->bytes_moved();
   }
   const Advance advance = operation->advance(steps);
   if (operation->progress_mark() != before) {
@@ -70,9 +70,9 @@ void CommunicatorState::turn_of(OperationQueue& queue, int steps, bool counted, 
     if (before == 0) lane_.count.add_queued(runtime_->clock().ticks() - operation->posted_at());
     if (operation->bytes_moved() - operation->traced_bytes() >= kTurnNotedFrom) note_turn(*operation);
   }
-  if (counted) {
-    result.bytes_sent += operation->bytes_sent();
-    result.bytes_moved += operation->bytes_moved();
+  if (moved != nullptr) {
+    moved->sent += operation->bytes_sent();
+    moved->here += operation->bytes_moved();
   }
   if (advance == Advance::done) {
     queue.pop();
@@ -85,12 +85,12 @@ void CommunicatorState::turn_of(OperationQueue& queue, int steps, bool counted, 
   }
 }
 
-void CommunicatorState::turn_of_messages(int steps, bool counted, Turn& result) {
+void CommunicatorState::turn_of_messages(int steps, Moved* moved, Turn& result) {
   messages_.for_each([&](OperationQueue& queue) {
     if (queue.front()->waiting_for() == rank())
       match_own_messages(result);
     else
-      turn_of(queue, steps, counted, result);
+      turn_of(queue, steps, moved, result);
   });
 }
 

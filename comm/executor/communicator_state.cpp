@@ -11,6 +11,12 @@
 #include "device/cpu/cache_size.h"
 
 namespace sluice::detail {
+namespace {
+
+constexpr std::size_t kSliceUnit = 4096;  // bytes
+
+}  // namespace
+
 CommunicatorState::CommunicatorState(std::shared_ptr<RuntimeState> runtime, Identity identity)
     : runtime_(std::move(runtime)),
       identity_(std::move(identity)),
@@ -19,6 +25,9 @@ CommunicatorState::CommunicatorState(std::shared_ptr<RuntimeState> runtime, Iden
       trace_number_(runtime_->traces().next_number()),
       messages_(ranks()) {
   stream_from_ = stream_from();
+  const LinkModel link = runtime_->link_model(identity_.members);
+  slice_bytes_min_ = (static_cast<std::size_t>(2 * link.latency_seconds * link.bytes_per_second) + kSliceUnit - 1) /
+                     kSliceUnit * kSliceUnit;
   message_print_.communicator = identity_.id;
   message_print_.kind = OperationKind::point_to_point;
   message_digest_ = digest(message_print_);

@@ -72,14 +72,16 @@ class CommunicatorState {
 
   // For the engine.
   bool enqueue(Operation* operation);  // true: this communicator had nothing to do before
-  struct Turn {
+  struct Turn {                        // small enough for a register
     bool moved = false;
     bool idle = false;
     int finished = 0;
-    std::uint64_t bytes_sent = 0;   // where it is counted
-    std::uint64_t bytes_moved = 0;  // where it is counted
   };
-  Turn turn(int steps, bool counted);
+  struct Moved {  // bytes
+    std::uint64_t sent = 0;
+    std::uint64_t here = 0;
+  };
+  Turn turn(int steps, Moved* moved);           // `moved`: added to; nullptr: not counted
   bool count_done(const Operation& operation);  // true
   bool ripe();                                  // a quick look: a turn may move something
   void watch(Nanoseconds now);
@@ -127,8 +129,8 @@ class CommunicatorState {
   void remember(const Fingerprint& fingerprint);
   void compare_arrivals(const Fingerprint& fingerprint);
 
-  void turn_of(OperationQueue& queue, int steps, bool counted, Turn& result);
-  void turn_of_messages(int steps, bool counted, Turn& result);
+  void turn_of(OperationQueue& queue, int steps, Moved* moved, Turn& result);
+  void turn_of_messages(int steps, Moved* moved, Turn& result);
   void match_own_messages(Turn& result);
   void finish(Operation* operation, Status status);
   void note(const Operation& operation, TraceKind kind, std::uint64_t bytes, std::uint64_t now);
@@ -154,6 +156,8 @@ class CommunicatorState {
   Fingerprint message_print_;
   std::uint32_t message_digest_ = 0;
   std::size_t stream_from_ = 0;  // bytes of one rank's buffers
+  std::size_t slice_bytes_min_ =
+      0;  // what the link carries in twice its latency: smaller slices cost more than they overlap
   std::map<ProgramKey, std::unique_ptr<BoundProgram>> programs_;
   PlanCache plans_;
   std::shared_ptr<OperationPool> pool_ = std::make_shared<OperationPool>();

@@ -1,12 +1,17 @@
 #include "comm/executor/engine.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "comm/executor/communicator_state.h"
+#include "transport/poller.h"
 
 namespace sluice::detail {
 namespace {
@@ -48,6 +53,9 @@ bool all_shared_memory(const std::vector<Transport*>& transports) {
 Engine::Engine(const Clock& clock, std::vector<Transport*> transports, Options options)
     : clock_(clock), transports_(std::move(transports)), options_(options) {
   if (!options_.crowded && all_shared_memory(transports_)) spins_ = kSpins;
+  alarm_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  SLUICE_ASSERT(alarm_, "an eventfd for whoever sleeps can be made");
+  SLUICE_ASSERT(transports_.size() <= kWaitAnyMax, "more transports than one wait can take");
   if (!options_.thread) return;
   sigset_t all, before;  // signals are the application's: its handlers do not run on our thread
   sigfillset(&all);
@@ -131,7 +139,8 @@ void Engine::wait_for_owner(Operation& operation, int round) {
   if (round == 0) wake();
   if (round < kYieldsToOwner) return void(sched_yield());
   std::unique_lock lock(waiting_mutex_);
-  if (!operation.finished() && token_.taken()) waiting_.wait_for(lock, kWaitForOwnerMax);
+  const bool is_seen_to = token_.taken() || sleepers_.load(std::memory_order_relaxed) > 0;
+  if (!operation.finished() && is_seen_to) waiting_.wait_for(lock, kWaitForOwnerMax);
 }
 
 void Engine::wake_waiters() {
@@ -278,9 +287,29 @@ bool Engine::sleep(Nanoseconds at_most) {
   for (const Transport* transport : transports_) at_most = std::min(at_most, transport->patience());
   sleepers_.fetch_add(1, std::memory_order_relaxed);
   token_.give();
-  poll_any(transports_, at_most);
-  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  poll_descriptors(at_most);
+  if (sleepers_.fetch_sub(1, std::memory_order_relaxed) == 1) stop_alarm();
   return take_token();
+}
+
+// An event of a transport may be another thread's by the time that we look, and an alarm is everybody's until the last sleeper woke.
+void Engine::poll_descriptors(Nanoseconds at_most) const {
+  std::array<pollfd, kWaitAnyMax + 1> polled{};
+  std::size_t count = 0;
+  for (const Transport* transport : transports_) polled[count++] = {transport->wait_fd(), POLLIN, 0};
+  polled[count++] = {alarm_.get(), POLLIN, 0};
+  const timespec timeout = to_timespec(at_most);
+  ppoll(polled.data(), count, &timeout, nullptr);  // a signal or an error is an early return
+}
+
+void Engine::sound_alarm() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(alarm_.get(), &one, sizeof one);  // full: it sounds already
+}
+
+void Engine::stop_alarm() {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(alarm_.get(), &count, sizeof count);  // empty: it did not sound
 }
 
 void Engine::end_sleep() {

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/unique_fd.h"
 #include "comm/executor/operation.h"
 #include "comm/executor/owner_token.h"
 #include "transport/transport.h"
@@ -87,11 +88,14 @@ class Engine {
   bool may_yield(Nanoseconds idle_for);
   void yield();
   bool sleep(Nanoseconds at_most);
+  void poll_descriptors(Nanoseconds at_most) const;
+  void sound_alarm();
+  void stop_alarm();
   void wait_for_owner(Operation& operation, int round);
   // Something ended, or the token is free: whoever waits for an owner looks again. Missed at worst for kWaitForOwnerMax.
   void tell_waiters() {
     if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
-    if (sleepers_.load(std::memory_order_relaxed) != 0) wake();
+    if (sleepers_.load(std::memory_order_relaxed) != 0) sound_alarm();
   }
   bool take_token() {
     if (!token_.try_take()) return false;
@@ -140,6 +144,7 @@ class Engine {
 
   bool prepared_ = false;         // under the token; a sleeper told the transports that it sleeps
   std::atomic<int> sleepers_{0};  // threads that sleep on the transports' descriptors, without the token
+  UniqueFd alarm_;                // wakes all that sleep, whoever took the transports' events
   std::mutex waiting_mutex_;      // between a waiter's last look and its sleep
   std::condition_variable waiting_;
   std::atomic<std::uint32_t> waits_{0};  // calls of wait(): a hint

@@ -81,12 +81,13 @@ bool Engine::turn_of(std::vector<CommunicatorState*>& lane, std::size_t at, int 
     held_until_ = std::min(held_until_.value_or(until), until);
     return false;
   }
-  const CommunicatorState::Turn turn = lane[at]->turn(steps, now.has_value());
+  CommunicatorState::Moved bytes;
+  const CommunicatorState::Turn turn = lane[at]->turn(steps, now ? &bytes : nullptr);
   unfinished_.fetch_sub(turn.finished, std::memory_order_relaxed);
   if (turn.finished != 0) tell_waiters();
   if (turn.moved && now) {
     served_[state.rules.priority] = state.share.moved();
-    state.charge(turn.bytes_sent, turn.bytes_moved, *now);
+    state.charge(bytes.sent, bytes.here, *now);
   }
   const auto place = lane.begin() + static_cast<std::ptrdiff_t>(at);
   if (turn.idle) {

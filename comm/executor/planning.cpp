@@ -102,7 +102,7 @@ std::size_t CommunicatorState::slice_bytes(const Call& call, int chunks) const {
   const std::size_t chunk = call.count * element_bytes(call.type) / static_cast<std::size_t>(chunks);
   const auto window = static_cast<std::size_t>(config.number(Setting::slices_in_flight));
   const std::size_t share = (chunk / window + kCacheLine - 1) / kCacheLine * kCacheLine;
-  return std::min(std::max(share, kSliceBytesMin), slot);
+  return std::min(std::max({share, kSliceBytesMin, slice_bytes_min_}), slot);
 }
 
 // The program for memory that is one or two, and its code if the layout is the plan's.

@@ -3,6 +3,7 @@
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -42,6 +43,11 @@ void bound_in_flight(int fd, std::size_t bytes) {
 std::size_t bytes_in_kernel(int fd) {
   int queued = 0;
   return ::ioctl(fd, SIOCOUTQ, &queued) == 0 ? static_cast<std::size_t>(std::max(queued, 0)) : 0;
+}
+
+bool ask_for_room(int fd) {
+  pollfd polled{fd, POLLOUT, 0};
+  return ::poll(&polled, 1, 0) > 0 && (polled.revents & POLLOUT) != 0;
 }
 
 LinkSight look_at(int fd) {

@@ -20,9 +20,11 @@ namespace sluice {
 void mark_lane(int fd, std::uint8_t lane);
 std::uint8_t dscp_of_lane(std::uint8_t lane);
 
-// At most about so many bytes are in the kernel, sent or not, until the peer acknowledged them. The socket is writable again when a
-// third of them went.
+// The kernel is to hold about so many bytes at most, sent or not, until the peer acknowledged them: it refuses more, but not within a call,
+// so whoever sends counts too (bytes_in_kernel).
 void bound_in_flight(int fd, std::size_t bytes);
+// Is there room now? If not, the poller tells when a quarter of a bound is free.
+bool ask_for_room(int fd);
 
 struct LinkSight {
   std::size_t in_kernel = 0;       // bytes not yet acknowledged, sent or not

@@ -10,7 +10,6 @@ namespace {
 
 constexpr double kRateFades = 0.98;
 constexpr std::size_t kLittleInKernel = 1 << 14;  // bytes: less keeps nobody waiting
-constexpr std::size_t kPieceMin = 1448;           // what one packet carries
 constexpr std::size_t kBoundMin = 1 << 14;
 constexpr std::size_t kBoundAtFirst = 1 << 15;
 constexpr std::size_t kBoundMax = 1 << 23;
@@ -59,9 +58,13 @@ Result<std::size_t> TcpLink::send(const TcpTurn& turn) {
       SLUICE_TRY_ASSIGN(writable_, batch_.send(fd(), SendBatch::kAll));
       continue;
     }
-    // A full socket wakes us; one call may give it much more than it has room for.
+    // One call may give the socket much more than it has room for, so it is counted here.
     const std::size_t held = bytes_in_kernel(fd());
-    SLUICE_TRY_ASSIGN(writable_, batch_.send(fd(), std::max(kPieceMin, bound_ - std::min(bound_, held))));
+    if (held >= bound_) {
+      writable_ = ask_for_room(fd());
+      return moved;
+    }
+    SLUICE_TRY_ASSIGN(writable_, batch_.send(fd(), bound_ - held));
   }
 }
 
