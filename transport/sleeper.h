@@ -20,7 +20,8 @@ class Sleeper {
     prepared_ = true;
     bell_.door->sleeping.store(1, std::memory_order_relaxed);
     sleep_barrier(bell_);
-    if (woken_.load(std::memory_order_relaxed)) ring_bell(bell_);  // so that it is seen through wait_fd() too
+    if (woken_.exchange(false, std::memory_order_acquire))
+      ring_bell(bell_);  // so that it is seen through wait_fd() too
   }
   void cancel() {
     bell_.door->sleeping.store(0, std::memory_order_relaxed);

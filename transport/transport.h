@@ -115,6 +115,8 @@ class Transport {
   virtual Status peer_status(Rank peer) const = 0;
   // Told by the control plane: no more traffic with this peer. Any thread.
   virtual void fail_peer(Rank peer, Status why) = 0;
+  // The same of one link: what the peer sent on others is still to be read.
+  virtual void fail_link(LinkId id, Status why) { fail_peer(id.peer, std::move(why)); }
   // A stream from the Dialer. Any thread; taken up by the next progress().
   virtual void adopt(LinkId id, UniqueFd stream) = 0;
 

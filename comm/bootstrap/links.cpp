@@ -131,7 +131,7 @@ void Links::give_up(const Key& key, const Status& why) {
   loop_.cancel(link.timer);
   link.early.reset();
   link.delivered = true;  // with a failure: never tried again
-  if (Transport* to = transport(key.first); to != nullptr) to->fail_peer(key.second.peer, why);
+  if (Transport* to = transport(key.first); to != nullptr) to->fail_link(key.second, why);
 }
 
 }  // namespace sluice

@@ -192,6 +192,7 @@ void CommunicatorState::watch(Nanoseconds now) {
 }
 
 void CommunicatorState::watch_operation(Operation& operation, Nanoseconds now) {
+  if (lane_.held(now)) operation.is_not_stuck(now);
   const Nanoseconds stuck = operation.stuck_for(now);
   if (stuck > kWaitNotedAfter && operation.take_wait_note())
     note(operation, TraceKind::wait, 0, runtime_->clock().ticks());

@@ -288,7 +288,7 @@ bool Engine::sleep(Nanoseconds at_most) {
   sleepers_.fetch_add(1, std::memory_order_relaxed);
   token_.give();
   poll_descriptors(at_most);
-  if (sleepers_.fetch_sub(1, std::memory_order_relaxed) == 1) stop_alarm();
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
   return take_token();
 }
 
@@ -314,6 +314,7 @@ void Engine::stop_alarm() {
 
 void Engine::end_sleep() {
   if (sleepers_.load(std::memory_order_relaxed) != 0) return;
+  stop_alarm();  // under the token: nobody sounds it for somebody who is not asleep yet
   for (Transport* transport : transports_) transport->cancel_wait();
   prepared_ = false;
 }

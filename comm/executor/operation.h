@@ -69,6 +69,8 @@ class Operation {
     }
     return now - moved_at_;
   }
+  // It is held back here, so nobody else is to blame.
+  void is_not_stuck(Nanoseconds now) { moved_at_ = now; }
   // Once for each time that it is stuck.
   bool take_wait_note() { return !std::exchange(wait_noted_, true); }
   // When to announce that we are stuck: at once, then after pauses that double (whoever knew nothing of the communicator

@@ -20,7 +20,7 @@ std::string quoted(std::string_view text) {
   for (const char one : text) {
     if (one == '"' || one == '\\')
       (out += '\\') += one;
-    else if (static_cast<unsigned char>(one) < 0x20)
+    else if (static_cast<unsigned char>(one) < 0x20 || static_cast<unsigned char>(one) >= 0x7f)  // may be no UTF-8
       out += fmt::format("\\u{:04x}", static_cast<unsigned char>(one));
     else
       out += one;

@@ -252,10 +252,33 @@ Status Composition::circle() const {
   return invalid(text + "nobody is in any");
 }
 
+// Every call is one of a member, and each member makes each call once.
+Status check_calls(std::span<const ComposedOperation> operations, std::span<const ComposedThread> threads) {
+  std::set<std::pair<std::size_t, Rank>> made;
+  for (const ComposedThread& thread : threads)
+    for (const ComposedCall& call : thread.calls) {
+      const std::string who = "rank " + std::to_string(thread.rank);
+      if (call.operation >= operations.size())
+        return invalid(who + " calls operation " + std::to_string(call.operation) + ", which is none");
+      const ComposedOperation& one = operations[call.operation];
+      if (std::find(one.members.begin(), one.members.end(), thread.rank) == one.members.end())
+        return invalid(who + " calls '" + one.name + "', of which it is no member");
+      if (!made.insert({call.operation, thread.rank}).second) return invalid(who + " calls '" + one.name + "' twice");
+    }
+  for (const ComposedOperation& one : operations) {
+    if (one.pauses < 0 || one.pauses > 3)
+      return invalid("'" + one.name + "': pauses is " + std::to_string(one.pauses) + ", but must be 0..3");
+    if (std::set<Rank>(one.members.begin(), one.members.end()).size() != one.members.size())
+      return invalid("'" + one.name + "' has a member twice");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status verify_composition(std::span<const ComposedOperation> operations, std::span<const ComposedThread> threads,
                           const ComposedLimits& limits) {
+  SLUICE_TRY(check_calls(operations, threads));
   // Slots of its own make a flow independent of all others: then one run is as good as all.
   const bool independent = std::all_of(operations.begin(), operations.end(), [&](const ComposedOperation& one) {
     return std::all_of(one.programs.begin(), one.programs.end(),

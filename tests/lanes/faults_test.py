@@ -42,8 +42,9 @@ def run(here, build, fault):
                 ended = here.wait(others, END_DEADLINE)
             except hosts.JobTimeout as late:
                 return str(late), END_DEADLINE
+            finally:
+                here.mend(CULPRIT)
             took = time.monotonic() - begin
-        here.mend(CULPRIT)
         if good := [one.rank for one in ended if one.code == 0]:
             return f'rank {good[0]} ended without an error', took
         jobs = os.listdir(folder)

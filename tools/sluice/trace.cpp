@@ -64,6 +64,8 @@ Status trace(const TraceOptions& options, bool& guilty) {
   if (!options.chrome_file.empty())
     SLUICE_TRY(replace_file(options.chrome_file, to_chrome(traces), 0600, "the picture"));
   if (!options.svg_file.empty()) SLUICE_TRY(replace_file(options.svg_file, to_svg(traces), 0600, "the picture"));
+  for (char& one : text)  // it is a stranger's, and this may be a terminal
+    if (static_cast<unsigned char>(one) < 0x20 && one != '\n') one = ' ';
   std::fputs(options.json ? (json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n").c_str() : text.c_str(),
              stdout);
   return {};

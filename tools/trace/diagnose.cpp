@@ -67,7 +67,15 @@ std::optional<Diagnosis> by_death(const std::vector<RankTrace>& traces) {
   // A dead rank reports nobody. Who reports the ranks that report it lives on the other side of a broken network.
   const RankTrace* const itself = find(traces, most->first);
   const bool accuses = itself != nullptr && !itself->lost.empty();
-  if (accuses && static_cast<int>(itself->lost.size()) >= most->second && most->second == 1) {
+  const auto accuses_a_reporter = [&] {
+    return std::any_of(traces.begin(), traces.end(), [&](const RankTrace& one) {
+      const auto names = [](const RankTrace& who, Rank whom) {
+        return std::find(who.lost.begin(), who.lost.end(), whom) != who.lost.end();
+      };
+      return names(one, most->first) && names(*itself, one.rank);
+    });
+  };
+  if (accuses && most->second == 1 && accuses_a_reporter()) {
     found.kind = Diagnosis::Kind::network;
     found.text = fmt::format("rank {} on {} and rank {} report each other as lost: the network between them",
                              itself->rank, itself->host, itself->lost.front());
@@ -86,7 +94,6 @@ std::optional<Diagnosis> by_divergence(const std::vector<RankTrace>& traces) {
       if (one.error.starts_with("mismatch:")) {
         Diagnosis found{.kind = Diagnosis::Kind::diverged,
                         .text = fmt::format("ranks disagree on '{}': {}", one.name, one.error)};
-        std::map<Rank, std::uint64_t> posted;
         for (const RankTrace& other : traces)
           for (const TracedCommunicator& same : other.communicators)
             if (same.id == one.id)

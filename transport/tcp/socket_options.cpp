@@ -21,6 +21,7 @@ struct Mark {
 };
 constexpr std::array<Mark, kLanes> kMarks{{{48, 7}, {34, 6}, {0, 0}, {1, 2}}};
 constexpr int kPriorityWithoutRights = 6;
+constexpr int kLargeBuffer = 1 << 23;
 
 void set(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
 
@@ -43,6 +44,14 @@ void bound_in_flight(int fd, std::size_t bytes) {
 std::size_t bytes_in_kernel(int fd) {
   int queued = 0;
   return ::ioctl(fd, SIOCOUTQ, &queued) == 0 ? static_cast<std::size_t>(std::max(queued, 0)) : 0;
+}
+
+void leave_in_flight_to_the_kernel(int fd) {
+#ifndef SO_BUF_LOCK
+#define SO_BUF_LOCK 72
+#endif
+  set(fd, SOL_SOCKET, SO_SNDBUF, kLargeBuffer);
+  set(fd, SOL_SOCKET, SO_BUF_LOCK, 0);
 }
 
 bool ask_for_room(int fd) {

@@ -23,6 +23,8 @@ std::uint8_t dscp_of_lane(std::uint8_t lane);
 // The kernel is to hold about so many bytes at most, sent or not, until the peer acknowledged them: it refuses more, but not within a call,
 // so whoever sends counts too (bytes_in_kernel).
 void bound_in_flight(int fd, std::size_t bytes);
+// As before it, and the kernel finds its own size again (Linux from 5.14 on; before, it keeps a large one).
+void leave_in_flight_to_the_kernel(int fd);
 // Is there room now? If not, the poller tells when a quarter of a bound is free.
 bool ask_for_room(int fd);
 

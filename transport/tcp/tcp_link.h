@@ -73,6 +73,9 @@ class TcpLink {
   Result<std::size_t> send(const TcpTurn& turn);
   // The network does not take what it was given: the socket is full, or holds much that was not acknowledged.
   bool backlog();
+  bool has_something_to_send() const { return !batch_.empty() || anything_to_send(); }
+  std::size_t lanes() const { return lanes_.size(); }
+  bool bounded() const { return bound_ != 0; }
   // When it last took messages over to send.
   Nanoseconds last_sent() const { return last_sent_; }
   // Keeps what is in the kernel to what the link carries in `delay`, or to what its lanes say. From time to time. Returns the bound if it
@@ -119,6 +122,7 @@ class TcpLink {
   std::size_t add_credits(bool all);
   bool anything_to_send() const;
   bool is_owed(Nanoseconds now) const;
+  void look(Nanoseconds now);
   Lane* next_lane(const TcpTurn& turn);
   Result<std::size_t> add_messages(const TcpTurn& turn);
   Status add_message(Out& out);
@@ -142,8 +146,10 @@ class TcpLink {
   double rate_ = 0;                           // bytes per second that it was seen to carry
   Nanoseconds looked_{0};                     // when that was looked at last
   std::uint64_t acknowledged_ = 0;            // bytes, then
+  Nanoseconds round_trip_{0};                 // the least, then
   std::size_t bound_ = 0;                     // bytes in the kernel; 0: the kernel's choice
   bool queued_ = false;                       // something was sent since the kernel was seen to hold little
+  bool has_message_ = false;                  // the batch: not only opens and credits, which never wait
   std::vector<In*> ins_;                      // all of in_, to be looked through at every send()
   std::map<FlowId, RingShape> early_opens_;   // of flows that we have not opened yet
 };

@@ -1,5 +1,6 @@
 // What a link sends, in which order, and how much of it the kernel may hold.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "transport/tcp/socket_options.h"
@@ -9,6 +10,8 @@ namespace sluice {
 namespace {
 
 constexpr double kRateFades = 0.98;
+constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(10);
+constexpr double kLookMax = 1;                    // seconds: what was seen before says nothing of now
 constexpr std::size_t kLittleInKernel = 1 << 14;  // bytes: less keeps nobody waiting
 constexpr std::size_t kBoundMin = 1 << 14;
 constexpr std::size_t kBoundAtFirst = 1 << 15;
@@ -18,22 +21,26 @@ constexpr std::size_t kBoundMax = 1 << 23;
 
 // The most that was seen, which fades: what a short queue let through says nothing against it.
 std::size_t TcpLink::bound(Nanoseconds delay, Nanoseconds now) {
-  const LinkSight sight = look_at(fd());
-  const double passed = std::chrono::duration<double>(now - looked_).count();
-  const double seen =
-      static_cast<double>(sight.acknowledged - std::exchange(acknowledged_, sight.acknowledged)) / passed;
-  rate_ = looked_.count() == 0 ? 0 : std::max(seen, rate_ * kRateFades);
-  looked_ = now;
-  std::size_t least = kBoundMax;
+  if (now - looked_ >= kLookEvery) look(now);
+  std::optional<std::size_t> said;
   for (const auto& lane : lanes_)
-    if (lane->of->rules.in_flight != 0) least = std::min(least, lane->of->rules.in_flight);
-  const double seconds = std::chrono::duration<double>(delay + sight.round_trip).count();
+    if (const std::size_t bytes = lane->of->rules.in_flight; bytes != 0) said = std::min(said.value_or(bytes), bytes);
+  const double seconds = std::chrono::duration<double>(delay + round_trip_).count();
   const auto carried = rate_ == 0 ? kBoundAtFirst : static_cast<std::size_t>(rate_ * seconds);
-  const std::size_t wanted = least != kBoundMax ? least : std::clamp(carried, kBoundMin, kBoundMax);
+  const std::size_t wanted = said.value_or(std::clamp(carried, kBoundMin, kBoundMax));
   if (bound_ != 0 && wanted > bound_ - bound_ / 8 && wanted < bound_ + bound_ / 8) return 0;
   bound_ = wanted;
   bound_in_flight(fd(), bound_);
   return bound_;
+}
+
+// Over short times a burst would look like a rate.
+void TcpLink::look(Nanoseconds now) {
+  const LinkSight sight = look_at(fd());
+  round_trip_ = sight.round_trip;
+  const std::uint64_t fresh = sight.acknowledged - std::exchange(acknowledged_, sight.acknowledged);
+  const double passed = std::chrono::duration<double>(now - std::exchange(looked_, now)).count();
+  rate_ = passed > kLookMax ? 0 : std::max(static_cast<double>(fresh) / passed, rate_ * kRateFades);
 }
 
 bool TcpLink::backlog() {
@@ -43,17 +50,18 @@ bool TcpLink::backlog() {
 }
 
 void TcpLink::unbound() {
-  if (std::exchange(bound_, 0) != 0) bound_in_flight(fd(), kBoundMax);
+  if (std::exchange(bound_, 0) != 0) leave_in_flight_to_the_kernel(fd());
 }
 
 Result<std::size_t> TcpLink::send(const TcpTurn& turn) {
   for (std::size_t moved = 0;;) {
     if (batch_.empty()) {
+      has_message_ = false;
       SLUICE_TRY_ASSIGN(const std::size_t frames, fill_batch(turn));
       moved += frames;
     }
     if (batch_.empty() || !writable_) return moved;
-    if (turn.held && !is_owed(*turn.now)) return moved;  // also in the middle of a message
+    if (turn.held && has_message_ && !is_owed(*turn.now)) return moved;  // also in the middle of a message
     if (bound_ == 0) {
       SLUICE_TRY_ASSIGN(writable_, batch_.send(fd(), SendBatch::kAll));
       continue;
@@ -129,7 +137,8 @@ TcpLink::Lane* TcpLink::next_lane(const TcpTurn& turn) {
 
 Result<std::size_t> TcpLink::add_messages(const TcpTurn& turn) {
   std::size_t frames = 0;
-  for (Lane* lane = nullptr; !batch_.full() && (lane = next_lane(turn)) != nullptr; ++frames) {
+  const std::size_t most = bound_ == 0 ? SendBatch::kFramesMax : 1;  // whoever is next is decided as late as can be
+  for (Lane* lane = nullptr; frames < most && !batch_.full() && (lane = next_lane(turn)) != nullptr; ++frames) {
     Out& out = *lane->next();
     const std::uint64_t bytes = kFrameBytes + out.ring.ring().header(out.sent).bytes;
     SLUICE_TRY(add_message(out));
@@ -153,6 +162,7 @@ Status TcpLink::add_message(Out& out) {
       {.kind = FrameKind::message, .flow = out.id, .number = out.sent, .digest = header.digest, .bytes = header.bytes},
       {ring.place(out.sent, header.bytes), header.bytes});
   ++out.sent;
+  has_message_ = true;
   return {};
 }
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t kCreditsAfterIdle = 64;  // calls with nothing to do before small counts are returned
 constexpr Nanoseconds kBoundsEvery = std::chrono::milliseconds(20);
+constexpr std::uint8_t kEveryLane = 255;  // in the inbox: the peer failed, not one link
 constexpr Nanoseconds kHoldingLook = std::chrono::microseconds(100);
 constexpr Nanoseconds kInUse = std::chrono::seconds(5);  // a lane that sent so lately
 
@@ -118,7 +119,8 @@ std::size_t TcpTransport::send_all(bool all_credits) {
   TcpTurn turn;
   turn.all_credits = all_credits;
   holding_ = false;
-  const bool compete = !live_.empty() && live_.front()->id().lane != live_.back()->id().lane;
+  const bool compete = lanes_compete();
+  if (!compete && bounded_) let_go();
   if (compete) {
     turn.now = RealClock::instance().now();
     if (*turn.now - bounds_set_ > kBoundsEvery) set_bounds(*turn.now);
@@ -126,20 +128,33 @@ std::size_t TcpTransport::send_all(bool all_credits) {
   for (TcpLink* link : live_) {
     if (!link->live()) continue;
     turn.held = compete && must_wait(*link);
-    holding_ = holding_ || turn.held;
+    holding_ = holding_ || (turn.held && link->has_something_to_send());
     moved += moved_or_lost(*link, link->send(turn));
     if (compete && link->id().lane < in_use_ && link->last_sent() == *turn.now) set_bounds(*turn.now);
   }
   return moved;
 }
 
-// While a lane is in use, what less urgent ones have handed to the network is kept short.
+bool TcpTransport::lanes_compete() const {
+  if (live_.empty()) return false;
+  return live_.front()->id().lane != live_.back()->id().lane ||
+         std::any_of(live_.begin(), live_.end(), [](const TcpLink* link) { return link->lanes() > 1; });
+}
+
+void TcpTransport::let_go() {
+  for (TcpLink* link : live_) link->unbound();
+  bounded_ = false;
+}
+
+// While a lane is in use, what less urgent ones have handed to the network is kept short; so is it where several lanes share a
+// link, for what was handed over is not shared by weight any more.
 void TcpTransport::set_bounds(Nanoseconds now) {
   bounds_set_ = now;
+  bounded_ = true;
   in_use_ = kLanes;
   for (TcpLink* link : live_) {
     if (!link->live()) continue;
-    if (link->id().lane <= in_use_) {
+    if (link->id().lane <= in_use_ && link->lanes() < 2) {
       link->unbound();
     } else if (const std::size_t bytes = link->bound(delay_, now); bytes != 0) {
       log(LogLevel::debug, rank_,
@@ -173,10 +188,12 @@ std::size_t TcpTransport::take_inbox() {
   std::vector<LinkInbox::Item> items = inbox_.take();
   for (LinkInbox::Item& item : items) {
     const Rank peer = item.id.peer;
-    if (!peers_.holds(peer) || peer == rank_ || item.id.lane >= kLanes) continue;  // closes the stream
+    if (!peers_.holds(peer) || peer == rank_) continue;  // closes the stream
+    if (item.id.lane == kEveryLane) close_all(peer);
+    if (item.id.lane >= kLanes) continue;
     TcpLink& link = link_for(item.id);
     if (!item.stream)
-      close_all(peer);  // told by the control plane
+      link.close();
     else if (link.live())
       log(LogLevel::warn, rank_,
           "a second stream to rank " + std::to_string(peer) + " lane " + std::to_string(item.id.lane) +
@@ -231,7 +248,14 @@ void TcpTransport::wait(Nanoseconds at_most) {
 
 void TcpTransport::fail_peer(Rank peer, Status why) {
   if (!peers_.holds(peer)) return;
-  if (peers_.mark(peer, std::move(why))) inbox_.put({peer}, {});
+  if (peers_.mark(peer, std::move(why))) inbox_.put({peer, kEveryLane}, {});
+  wake();
+}
+
+void TcpTransport::fail_link(LinkId id, Status why) {
+  if (!peers_.holds(id.peer)) return;
+  peers_.mark(id.peer, std::move(why));
+  inbox_.put(id, {});
   wake();
 }
 

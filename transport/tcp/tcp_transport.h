@@ -50,6 +50,7 @@ class TcpTransport final : public Transport {
   int wait_fd() const override { return poller_.fd(); }
   Status peer_status(Rank peer) const override { return peers_.status(peer); }
   void fail_peer(Rank peer, Status why) override;
+  void fail_link(LinkId id, Status why) override;
   void adopt(LinkId id, UniqueFd stream) override;
   void* allocate_window(std::size_t) override { return nullptr; }
   void free_window(void*) override {}
@@ -60,6 +61,8 @@ class TcpTransport final : public Transport {
   Status check_open(Rank peer, const FlowId& flow, RingShape shape) const;
   TcpLane& lane_of(std::uint64_t communicator);
   bool must_wait(const TcpLink& link);
+  bool lanes_compete() const;
+  void let_go();
   void set_bounds(Nanoseconds now);
   TcpLink& link_to(LinkId id);
   TcpLink& link_for(LinkId id);  // without asking the Dialer
@@ -87,6 +90,7 @@ class TcpTransport final : public Transport {
   std::size_t budget_;                                       // bytes of rings that may still be made
   Nanoseconds delay_;                                        // Setting::lane_delay
   Nanoseconds bounds_set_{0};
+  bool bounded_ = false;          // some link is, or was
   std::uint8_t in_use_ = kLanes;  // the most urgent lane that sent lately
   bool holding_ = false;          // a link waits for a more urgent one
   std::uint32_t idle_calls_ = 0;

@@ -131,7 +131,7 @@ int run(const std::string& transport, std::uint64_t seeds, std::uint64_t first, 
   }
   if (shared_slots != 0) {
     std::printf("broken on purpose: %s\n", wrong.empty() ? "not seen" : wrong.c_str());
-    return wrong.empty() ? 1 : 0;
+    return wrong.find("nothing moves any more") == std::string::npos ? 1 : 0;
   }
   std::printf("%s: %s\n", transport.c_str(),
               wrong.empty() ? (std::to_string(seeds) + " programs ended right").c_str() : wrong.c_str());
