@@ -14,7 +14,7 @@ constexpr Nanoseconds kArrivalAfter = std::chrono::milliseconds(100);  // stuck 
 // are closed already.
 constexpr Nanoseconds kLeaverGrace = std::chrono::milliseconds(200);
 constexpr Nanoseconds kWaitNotedAfter = std::chrono::milliseconds(1);
-constexpr std::uint64_t kTurnNotedFrom = 4096;                // bytes moved since the last event of the operation
+constexpr std::uint64_t kTurnNotedFrom = kTurnBytes;          // bytes moved since the last event of the operation
 constexpr Nanoseconds kDisputeMax = std::chrono::seconds(1);  // a digest differed and nobody could say why
 
 std::string seconds(Nanoseconds time) {

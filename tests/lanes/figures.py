@@ -1,12 +1,15 @@
 """What the samples of measure.py say: ratios and a table."""
 
 
-def bulk_kept(medians, alone, urgent_bytes, gap_us):
-    """The part of what was left over that the large operation got: what it gets alone, less what the urgent one sent. None: not known."""
+def bulk_kept(medians, alone, sent_bytes, gap_us):
+    """The part of what was left over that the large operation got: what it gets alone, less what the urgent one sent. None: not known.
+
+    sent_bytes: of each host, over its link; both operations are counted by the link's bytes, so there is one rank for each of two hosts.
+    """
     apart = medians.get(('sluice', 'apart'))
-    if apart is None or alone == 0:
+    if apart is None or alone == 0 or sent_bytes is None:
         return None
-    urgent = urgent_bytes / ((gap_us + apart['p50_us']) * 1e-6)
+    urgent = sent_bytes / ((gap_us + apart['p50_us']) * 1e-6)
     return apart['bulk_bytes_per_second'] / max(alone - urgent, 1)
 
 

@@ -29,6 +29,7 @@ BULK = '64M'
 BULK_BYTES = 64 << 20
 PEER_ITERATIONS_MAX = 60
 OPERATIONS = {'all_reduce': 64 << 10, 'alltoall': 256 << 10}
+SENT = {'all_reduce': 1, 'alltoall': 2}  # of two ranks each sends all of it, or every second part
 
 
 def parse(arguments):
@@ -163,7 +164,8 @@ def main(arguments):
                 title = f'{operation} of {OPERATIONS[operation] >> 10} KiB, {options.hosts} hosts, {per_host} ranks each, {options.rate}'
                 print(title, flush=True)
                 medians, samples = measure_case(here, options, per_host, operation, libraries)
-                kept = bulk_kept(medians, alone, OPERATIONS[operation], options.gap_us)
+                sent = OPERATIONS[operation] // SENT[operation] if per_host == 1 and options.hosts == 2 else None
+                kept = bulk_kept(medians, alone, sent, options.gap_us)
                 record.append({'case': title, 'bulk_alone_bytes_per_second': alone, 'bulk_kept': kept,
                                'samples': [{'library': library, 'way': way, 'runs': all_of} for (library, way), all_of in samples.items()]})
                 text += table(title, medians, alone, kept)
