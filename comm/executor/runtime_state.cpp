@@ -41,7 +41,7 @@ RuntimeState::RuntimeState(Parts parts)
 RuntimeState::~RuntimeState() {
   if (parts_.loop != nullptr) parts_.loop->remove(engine_.get());
   linger();
-  write_metrics(clock().now());
+  engine().with_token([this] { write_metrics(clock().now()); });
   control().on_notice(nullptr);  // before the engine, which the handler wakes
   engine_.reset();
   control().leave();
