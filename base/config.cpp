@@ -50,7 +50,7 @@ constexpr std::array<SettingRow, kSettings> kRows{{
     {Setting::lane_delay, "lane_delay", "SLUICE_LANE_DELAY", "150us",
      "how long what left on a lane may hold up more urgent lanes that use the same network"},
     {Setting::trace, "trace", "SLUICE_TRACE", "auto",
-     "folder for the last events when operations fail, read by sluice trace; auto: /tmp/sluice-USER (TMPDIR); off: "
+     "folder for the last events when operations fail, read by sluice trace; auto: /tmp/sluice-UID (TMPDIR); off: "
      "none"},
     {Setting::metrics, "metrics", "SLUICE_METRICS", "",
      "folder of rank-N.prom, the lanes' counters for Prometheus, every 10 s and at the end; empty: none"},

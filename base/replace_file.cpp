@@ -26,7 +26,7 @@ int write_all(int fd, std::string_view text) {
 
 }  // namespace
 
-Status replace_file(const std::string& path, std::string_view text, mode_t mode, std::string_view what) {
+Status replace_file(const std::string& path, std::string_view text, mode_t mode, std::string_view what, bool sync) {
   std::string fresh = path + ".XXXXXX";
   const UniqueFd fd(::mkostemp(fresh.data(), O_CLOEXEC));  // for its owner alone
   const auto failed = [&](const char* step, int error) {
@@ -36,7 +36,7 @@ Status replace_file(const std::string& path, std::string_view text, mode_t mode,
   Status done;
   if (const int error = write_all(fd.get(), text); error != 0) done = failed("write", error);
   if (done.ok() && ::fchmod(fd.get(), mode) != 0) done = failed("protect", errno);
-  if (done.ok() && ::fsync(fd.get()) != 0) done = failed("write", errno);
+  if (done.ok() && sync && ::fsync(fd.get()) != 0) done = failed("write", errno);
   if (done.ok() && ::rename(fresh.c_str(), path.c_str()) != 0) done = failed("name", errno);
   if (!done.ok()) ::unlink(fresh.c_str());
   return done;

@@ -17,7 +17,7 @@ struct LaneRules {
   std::uint32_t weight = 1;             // of bytes, among lanes of one priority
   std::uint64_t min_rate = kLaneFloor;  // bytes per second, > 0, that the lane gets before more urgent ones get more
   std::uint64_t max_rate = 0;           // bytes per second; 0: no ceiling
-  std::size_t in_flight = 0;            // bytes handed to a network and not acknowledged, per link; 0: by the transport
+  std::size_t in_flight = 0;  // bytes in the kernel of a link, where lanes compete for it; 0: by the transport
 };
 
 // Stride scheduling: of those who have something to move, whoever moved least by its weight is next.

@@ -1,9 +1,8 @@
 // The engine of one rank: every posted operation of every communicator, served slice by slice, most urgent lane first.
 //
-//   Driving  whoever holds the owner token runs pass(): new posts, one turn of each communicator in the order of
-//            urgency (again from the most urgent after every turn that moved something), the transports. A waiter drives until
-//            its operation is done; what nobody waits for is driven by the engine's thread.
-//   Waiting  spin, yield, sleep. Nothing is waited for without a deadline: the watch of each communicator ends
+//   Driving  whoever holds the owner token runs pass(): new posts, a few turns, each of the communicator that is due (engine_turns.cpp),
+//            the transports. A waiter drives until its operation is done; what nobody waits for is driven by the engine's thread.
+//   Waiting  spin, yield, sleep; a sleeper does not keep the token. Nothing is waited for without a deadline: the watch of each communicator ends
 //            operations that are stuck.
 #pragma once
 
@@ -67,7 +66,7 @@ class Engine {
   void remove(CommunicatorState& communicator);  // under the token
 
  private:
-  static constexpr int kPriorities = 4;
+  static constexpr int kPriorities = kLanes;
   static constexpr int kStepsAlone = 64;  // steps of a turn when only one communicator has work
 
   bool run_alone(Operation& operation);

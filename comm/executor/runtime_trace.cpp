@@ -87,7 +87,8 @@ void RuntimeState::write_metrics(Nanoseconds now) {
   const std::string& folder = config().text(Setting::metrics);
   if (folder.empty()) return;
   const std::string path = folder + "/rank-" + std::to_string(world_rank()) + ".prom";
-  const Status written = replace_file(path, to_prometheus(lane_counters(), world_rank()), 0644, "the metrics");
+  const Status written =
+      replace_file(path, to_prometheus(lane_counters(), world_rank()), 0644, "the metrics", /*sync=*/false);
   if (!written.ok()) log(LogLevel::warn, world_rank(), written.text());
 }
 

@@ -1,5 +1,5 @@
 // A lane: under which name, with which urgency and within which bounds a communicator's traffic runs. Flows of different
-// priorities never share a slot, a connection or a kernel's queue above the wire.
+// priorities never share a slot or a connection.
 //
 //   Order      control, urgent, normal, bulk: between two slices the engine, and between two messages a transport, serves the more
 //              urgent lane first. Lanes of one priority share by weight, in bytes (stride scheduling: Waldspurger, Weihl, MIT

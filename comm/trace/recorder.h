@@ -1,7 +1,7 @@
 // The flight recorder of one rank: the last events of all its communicators, always on.
 //
-//   Cost     one event of 40 bytes for an operation that ends where it was posted; for longer ones one per turn that moved
-//            something, and one per wait. No lock, no allocation, no clock that was not read anyway.
+//   Cost     one event of 40 bytes for an operation; for long ones another per 64 KiB that moved, and one per wait of a
+//            millisecond. No lock, no allocation, no clock that was not read anyway.
 //   Threads  written and read under the owner token.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace sluice::detail {
 
 enum class TraceKind : std::uint8_t {
   none,
-  turn,  // moved `bytes` and went on, or was blocked then
+  turn,  // moved `bytes` since its last event
   wait,  // blocked on `peer` from here on, until the operation's next event
   done,  // posted at `posted_at`; `bytes` were sent
   failed,

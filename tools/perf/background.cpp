@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "base/config.h"
+#include "tools/perf/machine.h"
 
 namespace sluice::tools {
 namespace {
-
-double seconds_now() { return std::chrono::duration<double>(RealClock::instance().now()).count(); }
 
 Error bad(std::string_view text, const std::string& allowed) {
   return {Code::invalid_argument, "--beside is '" + std::string(text) +

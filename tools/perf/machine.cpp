@@ -6,6 +6,8 @@
 #include <array>
 #include <fstream>
 
+#include "base/clock.h"
+
 namespace sluice::tools {
 
 std::string host_name() {
@@ -34,5 +36,7 @@ std::size_t most_resident_bytes() {
   rusage usage{};
   return ::getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::size_t>(usage.ru_maxrss) * 1024 : 0;
 }
+
+double seconds_now() { return std::chrono::duration<double>(RealClock::instance().now()).count(); }
 
 }  // namespace sluice::tools

@@ -11,4 +11,6 @@ std::string processor_name();       // "unknown CPU" where the system does not s
 std::size_t resident_bytes();       // of this process now; 0 where the system does not say
 std::size_t most_resident_bytes();  // so far
 
+double seconds_now();  // since an arbitrary zero
+
 }  // namespace sluice::tools

@@ -5,13 +5,12 @@
 
 #include "base/rng.h"
 #include "tools/perf/image.h"
+#include "tools/perf/machine.h"
 
 namespace sluice::tools {
 namespace {
 
 std::size_t round_up(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-double seconds_now() { return std::chrono::duration<double>(RealClock::instance().now()).count(); }
 
 // What the two memories of a rank hold before and after an operation. In place there is only `receive`.
 struct Images {

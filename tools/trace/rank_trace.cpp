@@ -9,12 +9,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "comm/trace/dump.h"
+
 namespace sluice::tools {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kVersion = 1;
 constexpr std::size_t kRanksOfATraceMax = 1 << 16;
 constexpr std::size_t kTextMax = 4096;
 
@@ -147,7 +148,7 @@ Result<RankTrace> parse_trace(const std::string& text) {
     return Error{Code::invalid_argument, "it is no trace of Sluice"};
   std::string wrong;
   Reader reader(wrong);
-  if (reader.number<int>(document, "sluice_trace", 0, INT32_MAX) != kVersion)
+  if (reader.number<int>(document, "sluice_trace", 0, INT32_MAX) != detail::kTraceVersion)
     return Error{Code::invalid_argument, "it is a trace of another version of Sluice"};
   RankTrace trace{.rank = reader.number<Rank>(document, "rank", 0, kRankMost),
                   .ranks = reader.number<int>(document, "ranks", 1, kRankMost),

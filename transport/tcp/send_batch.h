@@ -20,7 +20,7 @@ namespace sluice {
 class SendBatch {
  public:
   static constexpr std::size_t kFramesMax = 64;
-  static constexpr std::size_t kBytesMax = 1 << 18;  // an urgent message waits behind no more than this and one slot
+  static constexpr std::size_t kBytesMax = 1 << 18;
 
   bool empty() const { return first_ == count_; }
   bool full() const { return frames_ == kFramesMax || bytes_ >= kBytesMax; }

@@ -108,7 +108,8 @@ class TcpLink {
     bool idle = true;  // had nothing to send when it was last looked at
     std::vector<Out*> outs;
     std::size_t turn = 0;
-    Out* next();  // nullptr: nothing to send
+    bool sendable() const;
+    Out* next();  // whose turn it is; only if sendable()
   };
   Error other_shape(const FlowId& flow, RingShape theirs, RingShape ours) const;
 

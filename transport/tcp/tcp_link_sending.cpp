@@ -107,26 +107,23 @@ bool TcpLink::is_owed(Nanoseconds now) const {
 }
 
 bool TcpLink::anything_to_send() const {
-  return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) {
-    return std::any_of(lane->outs.begin(), lane->outs.end(), [](const Out* out) { return out->sendable(); });
-  });
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) { return lane->sendable(); });
+}
+
+bool TcpLink::Lane::sendable() const {
+  return std::any_of(outs.begin(), outs.end(), [](const Out* out) { return out->sendable(); });
 }
 
 TcpLink::Out* TcpLink::Lane::next() {
-  for (std::size_t i = 0; i < outs.size(); ++i)
-    if (Out* const out = outs[(turn + i) % outs.size()]; out->sendable()) {
-      turn = (turn + i + 1) % outs.size();
-      return out;
-    }
-  return nullptr;
+  while (!outs[turn % outs.size()]->sendable()) ++turn;
+  return outs[turn++ % outs.size()];
 }
 
 // Whoever moved least by its weight, of those that have something to send and may.
 TcpLink::Lane* TcpLink::next_lane(const TcpTurn& turn) {
   Lane* least = nullptr;
   for (const auto& lane : lanes_) {
-    const bool was_idle = std::exchange(
-        lane->idle, std::none_of(lane->outs.begin(), lane->outs.end(), [](const Out* out) { return out->sendable(); }));
+    const bool was_idle = std::exchange(lane->idle, !lane->sendable());
     if (lane->idle) continue;
     if (was_idle) lane->share.catch_up(served_);
     if (turn.held && !lane->of->floor.any(*turn.now)) continue;

@@ -144,6 +144,7 @@ bool TcpTransport::lanes_compete() const {
 void TcpTransport::let_go() {
   for (TcpLink* link : live_) link->unbound();
   bounded_ = false;
+  in_use_ = kLanes;
 }
 
 // While a lane is in use, what less urgent ones have handed to the network is kept short; so is it where several lanes share a

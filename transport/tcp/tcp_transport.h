@@ -1,12 +1,13 @@
 // The TCP transport: ranks of different hosts (or of one, where they share no memory).
 //
-//   Links    one connection per peer, for all flows in both directions (frame.h).
+//   Links    one connection per peer and lane, for all its flows in both directions (frame.h).
 //   Credits  the receiver's `open` grants a flow's slots, its `credit` frames return them: nothing is sent that the
 //            receiver has no slot for, so every payload is read straight into its slot, and an enemy can make us hold
 //            nothing. Counts are returned at half a ring, with data that goes the same way, or when there is nothing
 //            else to do.
-//   Lanes    the most urgent lane's messages go into the socket first, the flows of one lane in turn. What the kernel
-//            holds is not reordered; it is kept short (kUnsentInKernel).
+//   Lanes    numbered by priority. The most urgent link is served first; a less urgent one to the same peer sends what its lanes are
+//            guaranteed while the network does not take what the first has. Lanes of one link share by weight. What the
+//            kernel holds is not reordered, so it is kept short where lanes compete (set_bounds).
 //   Cost     one sendmsg for up to 64 messages, one readv for a large one or many small ones; progress() with nothing
 //            to do is one epoll_wait, or none while no link exists.
 //   Trust    peers proved the secret; a frame that breaks the protocol closes its link with a logged reason (refused)
