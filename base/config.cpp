@@ -46,7 +46,8 @@ constexpr std::array<SettingRow, kSettings> kRows{{
      "buffers of all ranks of the host together from which results are stored past the caches; 0: the last-level "
      "cache"},
     {Setting::lanes, "lanes", "SLUICE_LANES", "",
-     "what code leaves open of a lane: NAME[:PRIORITY[:WEIGHT]][:min=RATE][:max=RATE][:flight=BYTES],..."},
+     "what code leaves open of a lane: "
+     "NAME[:PRIORITY[:WEIGHT]][:min=RATE][:max=RATE][:flight=BYTES][:copy=RATE][:cores=CORES],..."},
     {Setting::lane_delay, "lane_delay", "SLUICE_LANE_DELAY", "150us",
      "how long what left on a lane may hold up more urgent lanes that use the same network"},
     {Setting::trace, "trace", "SLUICE_TRACE", "auto",

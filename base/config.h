@@ -34,7 +34,7 @@ enum class Setting : std::uint8_t {
   spin,           // how long a waiter spins before it sleeps
   loop_seed,      // seed of the loop transport
   stream_bytes,   // footprint from which results are stored past the caches, 0: that of the last-level cache
-  lanes,          // policy of lanes by name: NAME:PRIORITY:WEIGHT:min=..:max=..:flight=..,...
+  lanes,          // policy of lanes by name: NAME:PRIORITY:WEIGHT:min=..:max=..:flight=..:copy=..:cores=..,...
   lane_delay,     // how long what left on a lane may hold up more urgent ones
   trace,          // folder that the flight recorder is written to when a communicator breaks; auto, off
   metrics,        // folder of the lanes' counters, in Prometheus' text form; empty: none

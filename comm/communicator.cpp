@@ -41,8 +41,36 @@ std::size_t own_count(const Blocks& blocks, Rank rank) {
   return static_cast<std::size_t>(rank) < blocks.counts.size() ? blocks.counts[static_cast<std::size_t>(rank)] : 0;
 }
 
+// An all-reduce of one byte that the communicator owns: nobody passes before everybody came.
+Call barrier_call(detail::CommunicatorState& state) {
+  std::uint8_t* const byte = state.barrier_byte();
+  return reduction_call(OperationKind::barrier, Collective::all_reduce, {byte, byte, 1, DataType::uint8},
+                        ReduceOp::bor);
+}
+
 Status no_communicator() {
   return {Code::invalid_argument, "this Communicator is empty (default made, or of a split with kNoColor)"};
+}
+
+// Here or, where the call names a lane, at the communicator's on that lane. `act` posts; out of the way of who names none.
+template <typename Act>
+[[gnu::noinline]] Work post_elsewhere(detail::CommunicatorState* state, const CallOptions& options, const Act& act) {
+  if (state == nullptr) return Work(no_communicator());
+  const auto place = options.lane ? state->of_lane(*options.lane) : Result(state);
+  return place.ok() ? act(**place) : Work(place.status());
+}
+
+template <typename Act>
+[[gnu::always_inline]] inline Work on_lane(detail::CommunicatorState* state, const CallOptions& options,
+                                           const Act& act) {
+  if (state != nullptr && !options.lane) [[likely]]
+    return act(*state);
+  return post_elsewhere(state, options, act);
+}
+
+[[gnu::always_inline]] inline Work post(detail::CommunicatorState* state, const Call& call,
+                                        const CallOptions& options) {
+  return on_lane(state, options, [&](detail::CommunicatorState& there) { return there.post(call, options); });
 }
 
 }  // namespace
@@ -57,44 +85,38 @@ const std::string& Communicator::name() const { return state_->identity().name; 
 const Lane& Communicator::lane() const { return state_->lane(); }
 
 Work Communicator::all_reduce(InOut buffers, Reduction reduction, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post(reduction_call(OperationKind::all_reduce, Collective::all_reduce, buffers, reduction), options);
+  return post(state_.get(), reduction_call(OperationKind::all_reduce, Collective::all_reduce, buffers, reduction),
+              options);
 }
 
 Work Communicator::reduce_scatter(InOut buffers, Reduction reduction, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post(reduction_call(OperationKind::reduce_scatter, Collective::reduce_scatter, buffers, reduction),
-                      options);
+  return post(state_.get(),
+              reduction_call(OperationKind::reduce_scatter, Collective::reduce_scatter, buffers, reduction), options);
 }
 
 Work Communicator::all_gather(InOut buffers, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post(plain_call(OperationKind::all_gather, Collective::all_gather, buffers), options);
+  return post(state_.get(), plain_call(OperationKind::all_gather, Collective::all_gather, buffers), options);
 }
 
 Work Communicator::broadcast(InOut buffers, Rank root, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post(plain_call(OperationKind::broadcast, Collective::broadcast, buffers, root), options);
+  return post(state_.get(), plain_call(OperationKind::broadcast, Collective::broadcast, buffers, root), options);
 }
 
 Work Communicator::reduce(InOut buffers, Reduction reduction, Rank root, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post(reduction_call(OperationKind::reduce, Collective::reduce, buffers, reduction, root), options);
+  return post(state_.get(), reduction_call(OperationKind::reduce, Collective::reduce, buffers, reduction, root),
+              options);
 }
 
 Work Communicator::gather(InOut buffers, Rank root, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post(plain_call(OperationKind::gather, Collective::gather, buffers, root), options);
+  return post(state_.get(), plain_call(OperationKind::gather, Collective::gather, buffers, root), options);
 }
 
 Work Communicator::scatter(InOut buffers, Rank root, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post(plain_call(OperationKind::scatter, Collective::scatter, buffers, root), options);
+  return post(state_.get(), plain_call(OperationKind::scatter, Collective::scatter, buffers, root), options);
 }
 
 Work Communicator::all_to_all(InOut buffers, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post(plain_call(OperationKind::all_to_all, Collective::all_to_all, buffers), options);
+  return post(state_.get(), plain_call(OperationKind::all_to_all, Collective::all_to_all, buffers), options);
 }
 
 Work Communicator::all_gather_v(InOut buffers, Blocks blocks, const CallOptions& options) {
@@ -102,7 +124,7 @@ Work Communicator::all_gather_v(InOut buffers, Blocks blocks, const CallOptions&
   Call call = uneven_call(OperationKind::all_gather_v, Collective::all_gather, buffers, {}, blocks);
   call.shared_blocks = true;
   call.count = own_count(blocks, rank());
-  return state_->post(call, options);
+  return post(state_.get(), call, options);
 }
 
 Work Communicator::reduce_scatter_v(InOut buffers, Blocks blocks, Reduction reduction, const CallOptions& options) {
@@ -111,42 +133,38 @@ Work Communicator::reduce_scatter_v(InOut buffers, Blocks blocks, Reduction redu
   call.reduction = reduction;
   call.shared_blocks = true;
   call.count = own_count(blocks, rank());
-  return state_->post(call, options);
+  return post(state_.get(), call, options);
 }
 
 Work Communicator::gather_v(InOut buffers, Blocks blocks, Rank root, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post(uneven_call(OperationKind::gather_v, Collective::gather, buffers, {}, blocks, root), options);
+  return post(state_.get(), uneven_call(OperationKind::gather_v, Collective::gather, buffers, {}, blocks, root),
+              options);
 }
 
 Work Communicator::scatter_v(InOut buffers, Blocks blocks, Rank root, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post(uneven_call(OperationKind::scatter_v, Collective::scatter, buffers, blocks, {}, root), options);
+  return post(state_.get(), uneven_call(OperationKind::scatter_v, Collective::scatter, buffers, blocks, {}, root),
+              options);
 }
 
 Work Communicator::all_to_all_v(InOut buffers, Blocks send, Blocks receive, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post(uneven_call(OperationKind::all_to_all_v, Collective::all_to_all, buffers, send, receive),
-                      options);
+  return post(state_.get(), uneven_call(OperationKind::all_to_all_v, Collective::all_to_all, buffers, send, receive),
+              options);
 }
 
 Work Communicator::send(const void* data, std::size_t count, DataType type, Rank to, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post_send(data, count, type, to, options);
+  if (valid() && !options.lane) return state_->post_send(data, count, type, to, options);
+  return post_elsewhere(state_.get(), options,
+                        [=](auto& there) { return there.post_send(data, count, type, to, options); });
 }
 
 Work Communicator::receive(void* data, std::size_t count, DataType type, Rank from, const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  return state_->post_receive(data, count, type, from, options);
+  if (valid() && !options.lane) return state_->post_receive(data, count, type, from, options);
+  return post_elsewhere(state_.get(), options,
+                        [=](auto& there) { return there.post_receive(data, count, type, from, options); });
 }
 
-// An all-reduce of one byte that the communicator owns: nobody passes before everybody came.
 Work Communicator::barrier(const CallOptions& options) {
-  if (!valid()) return Work(no_communicator());
-  std::uint8_t* const byte = state_->barrier_byte();
-  return state_->post(
-      reduction_call(OperationKind::barrier, Collective::all_reduce, {byte, byte, 1, DataType::uint8}, ReduceOp::bor),
-      options);
+  return on_lane(state_.get(), options, [&](auto& there) { return there.post(barrier_call(there), options); });
 }
 
 void Communicator::abort(const std::string& why) {
@@ -159,8 +177,10 @@ Status Communicator::status() const { return valid() ? state_->status() : no_com
 
 Status Communicator::close() {
   if (!valid()) return no_communicator();
-  SLUICE_TRY(barrier().wait());
-  state_->mark_closed();
+  Group barriers;
+  for (detail::CommunicatorState* one : state_->used()) barriers.add(one->post(barrier_call(*one), {}));
+  SLUICE_TRY(barriers.wait());
+  for (detail::CommunicatorState* one : state_->used()) one->mark_closed();
   return {};
 }
 

@@ -6,7 +6,8 @@
 //            Any other overlap is refused (invalid_argument).
 //   Lifetime buffers of a posted operation are borrowed until its Work is done. A Communicator outlives its Works.
 //   Threads  any thread may post on different communicators; one communicator is used by one thread at a time.
-//   Order    operations of one communicator complete in the order posted. send/recv: in order per pair and direction.
+//   Order    operations of one communicator complete in the order posted, those of each lane that calls name (CallOptions::lane) by
+//            themselves. send/recv: in order per pair and direction.
 //   Errors   a call that can't be right gives a Work that is done with invalid_argument or unsupported, and leaves the
 //            communicator as it was (the other ranks will report the mismatch). Any other error (mismatch, peer_lost, timeout,
 //            aborted) breaks the communicator: every later call returns it, until abort() or shrink().
@@ -41,6 +42,10 @@ struct CallOptions {
   std::optional<Order> order;
   std::optional<Nanoseconds> deadline;  // no progress for so long: timeout
   std::string algorithm;                // forces one by name: unsupported if it can't
+  // Runs the call there, beside the communicator's own operations and in an order of its own; on every rank, as all ranks call it. Lanes
+  // of one name, priority and weight are one, with the bounds of the first such call. The
+  // first such call takes memory as a communicator does.
+  std::optional<Lane> lane{};
 };
 
 // A posted operation. Moved, not copied. Destroying an unfinished Work waits for nothing and cancels nothing: the buffers

@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "comm/communicator.h"
+#include "comm/executor/call_lanes.h"
 #include "comm/executor/communicator_state.h"
 #include "comm/executor/runtime_state.h"
 #include "comm/executor/shrink.h"
@@ -15,13 +16,8 @@ namespace {
 struct SplitWord {
   std::int64_t color = 0;
   std::int64_t key = 0;
-  std::uint64_t lane = 0;  // hash of name, priority and weight
+  std::uint64_t lane = 0;  // agreement_hash
 };
-
-std::uint64_t hash_lane(const Lane& lane) {
-  return mix64((std::uint64_t{hash_word(lane.name)} << 32) | (std::uint64_t{*lane.weight} << 8) |
-               static_cast<std::uint8_t>(*lane.priority));
-}
 
 // Ranks of one color, by key, then by rank.
 std::vector<Rank> ranks_of_color(const std::vector<SplitWord>& words, int color) {
@@ -46,11 +42,11 @@ Status check_lanes(const std::vector<SplitWord>& words, const std::vector<Rank>&
 }
 
 detail::Identity make_identity(const Communicator& parent, const std::vector<Rank>& ranks, std::uint64_t id,
-                               const SplitOptions& options, const std::string& fallback_name) {
+                               const SplitOptions& options, const Lane& lane, const std::string& fallback_name) {
   detail::Identity identity;
   identity.id = id;
   identity.name = options.name.empty() ? fallback_name : options.name;
-  identity.lane = options.lane;
+  identity.lane = lane;
   identity.deadline = options.deadline.value_or(parent.state()->identity().deadline);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     identity.members.push_back(parent.world_rank(ranks[i]));
@@ -66,11 +62,8 @@ Result<Communicator> Communicator::split(int color, int key, const SplitOptions&
   if (color < 0 && color != kNoColor)
     return Error{Code::invalid_argument, "split on rank " + std::to_string(rank()) + ": color is " +
                                              std::to_string(color) + ", but must be 0 or more, or kNoColor"};
-  SLUICE_TRY(check(options.lane));
-  const Lane lane = state_->runtime().complete_lane(options.lane);
-  if (const Status checked = check(lane); !checked.ok())
-    return Error{checked.code(), checked.text() + " (some of it is from the setting lanes)"};
-  const SplitWord mine{color, key, hash_lane(lane)};
+  SLUICE_TRY_ASSIGN(const Lane lane, state_->runtime().complete_lane(options.lane));
+  const SplitWord mine{color, key, detail::agreement_hash(lane)};
   std::vector<SplitWord> words(static_cast<std::size_t>(ranks()));
   detail::Call call;
   call.kind = OperationKind::split;
@@ -89,12 +82,13 @@ Result<Communicator> Communicator::split(int color, int key, const SplitOptions&
   SLUICE_TRY(check_lanes(words, members, color, name()));
   const std::uint64_t id = mix64(state_->identity().id ^ mix64(mix64(number) ^ static_cast<std::uint64_t>(color)));
   return state_->runtime().make_communicator(
-      make_identity(*this, members, id, options, name() + "/" + std::to_string(color)));
+      make_identity(*this, members, id, options, lane, name() + "/" + std::to_string(color)));
 }
 
 Result<Communicator> Communicator::shrink(const SplitOptions& options) {
   if (!valid()) return Error{Code::invalid_argument, "shrink of an empty Communicator"};
   detail::RuntimeState& runtime = state_->runtime();
+  SLUICE_TRY_ASSIGN(const Lane new_lane, runtime.complete_lane(options.lane == Lane{} ? lane() : options.lane));
   if (state_->shrunk())
     return Error{Code::invalid_argument, "communicator '" + name() + "' on rank " + std::to_string(rank()) +
                                              " was shrunk already: shrink the one that shrink gave"};
@@ -119,9 +113,7 @@ Result<Communicator> Communicator::shrink(const SplitOptions& options) {
     survivors.push_back(rank);
   }
   state_->mark_shrunk();
-  SplitOptions with_lane = options;
-  if (with_lane.lane == Lane{}) with_lane.lane = lane();
-  return runtime.make_communicator(make_identity(*this, survivors, id, with_lane, name() + "-shrunk"));
+  return runtime.make_communicator(make_identity(*this, survivors, id, options, new_lane, name() + "-shrunk"));
 }
 
 }  // namespace sluice

@@ -15,6 +15,7 @@ void BoundCode::bind(const Program& program, const Layout& layout, const CodeSet
   settings_ = settings;
   element_bytes_ = element_bytes(settings.rule.type);
   accumulator_bytes_ = accumulator_bytes(settings.rule.type);
+  values_in_turn_ = kTurnBytes / element_bytes_;
   scratch_slice_bytes_ = static_cast<std::size_t>(program.shape.scratch_chunks) * settings.slice_elements *
                          value_bytes(form_of(Buffer::scratch));
   const std::size_t slice = settings.slice_elements;

@@ -13,6 +13,8 @@
 
 namespace sluice {
 
+inline constexpr std::size_t kTurnBytes = 64 << 10;  // moved in one turn: then others may be due
+
 struct CodeSettings {
   CombineRule rule;           // type, reduction, ranks, canonical_nan; tree and final come from the program
   bool wide_scratch = false;  // scratch holds accumulators (Order::canonical)
@@ -57,6 +59,7 @@ class BoundCode {
   const Program& program() const { return *program_; }
   const CodeSettings& settings() const { return settings_; }
   std::size_t slices() const { return slices_; }
+  std::uint64_t values_in_turn() const { return values_in_turn_; }  // of kTurnBytes
   std::size_t value_bytes(Form form) const { return form == Form::element ? element_bytes_ : accumulator_bytes_; }
   std::size_t scratch_slice_bytes() const { return scratch_slice_bytes_; }  // of one slice in the window
   std::size_t scratch_bytes() const { return scratch_slice_bytes_ * static_cast<std::size_t>(settings_.window); }
@@ -76,6 +79,7 @@ class BoundCode {
   std::size_t element_bytes_ = 1;
   std::size_t accumulator_bytes_ = 1;
   std::size_t slices_ = 0;
+  std::uint64_t values_in_turn_ = 1;
   std::size_t scratch_slice_bytes_ = 0;
   std::uint32_t first_offer_ = 0;
   std::vector<CodeStep> steps_;  // as Program::steps

@@ -27,6 +27,8 @@ class CollectiveOperation final : public Operation {
   std::uint64_t progress_mark() const override { return run_.progress_mark(); }
   std::uint64_t bytes_sent() const override { return run_.bytes_sent(); }
   std::uint64_t bytes_moved() const override { return run_.bytes_moved(); }
+  std::size_t slice() const override { return run_.slice(); }
+  WaitReason waits_on() const override { return run_.waits_on(); }
   std::string fault_text() const override;
   void give_back() override { give_to_pool(this); }
 

@@ -14,6 +14,7 @@ constexpr Nanoseconds kArrivalAfter = std::chrono::milliseconds(100);  // stuck 
 // are closed already.
 constexpr Nanoseconds kLeaverGrace = std::chrono::milliseconds(200);
 constexpr Nanoseconds kWaitNotedAfter = std::chrono::milliseconds(1);
+constexpr std::uint64_t kLookForBytesEvery = 32;              // of the progress mark; a power of two
 constexpr std::uint64_t kTurnNotedFrom = kTurnBytes;          // bytes moved since the last event of the operation
 constexpr Nanoseconds kDisputeMax = std::chrono::seconds(1);  // a digest differed and nobody could say why
 
@@ -65,10 +66,10 @@ void CommunicatorState::turn_of(OperationQueue& queue, int steps, Moved* moved, 
     moved->here -= operation->bytes_moved();
   }
   const Advance advance = operation->advance(steps);
-  if (operation->progress_mark() != before) {
+  if (const std::uint64_t mark = operation->progress_mark(); mark != before) {
     result.moved = true;
     if (before == 0) lane_.count.add_queued(runtime_->clock().ticks() - operation->posted_at());
-    if (operation->bytes_moved() - operation->traced_bytes() >= kTurnNotedFrom) note_turn(*operation);
+    if ((mark ^ before) >= kLookForBytesEvery) note_turn(*operation);
   }
   if (moved != nullptr) {
     moved->sent += operation->bytes_sent();
@@ -118,22 +119,16 @@ bool CommunicatorState::count_done(const Operation& operation) {
   return true;
 }
 
-void CommunicatorState::note(const Operation& operation, TraceKind kind, std::uint64_t bytes, std::uint64_t now) {
-  const Fingerprint& print = operation.fingerprint();
-  TraceEvent& event = recorder_.next();
-  event.at = now;
-  event.posted_at = operation.posted_at();
-  event.bytes = bytes;
-  event.sequence = static_cast<std::uint32_t>(print.sequence);
-  event.peer = kind == TraceKind::wait ? operation.waiting_for() : -1;
-  event.communicator = trace_number_;
-  event.kind = kind;
-  event.operation = static_cast<std::uint8_t>(print.kind);
-}
-
 void CommunicatorState::note_turn(Operation& operation) {
   const std::uint64_t moved = operation.bytes_moved();
-  note(operation, TraceKind::turn, moved - std::exchange(operation.traced_bytes(), moved), runtime_->clock().ticks());
+  if (moved - operation.traced_bytes() < kTurnNotedFrom) return;
+  const std::uint64_t bytes = moved - std::exchange(operation.traced_bytes(), moved);
+  note(operation, TraceKind::turn, TraceEvent::turn_detail(operation.slice(), bytes), runtime_->clock().ticks());
+}
+
+void CommunicatorState::note_wait(const Operation& operation, WaitReason reason) {
+  const std::uint64_t detail = TraceEvent::wait_detail(operation.slice(), reason, operation.waiting_for());
+  note(operation, TraceKind::wait, detail, runtime_->clock().ticks());
 }
 
 void CommunicatorState::finish(Operation* operation, Status status) {
@@ -192,10 +187,11 @@ void CommunicatorState::watch(Nanoseconds now) {
 }
 
 void CommunicatorState::watch_operation(Operation& operation, Nanoseconds now) {
-  if (lane_.held(now)) operation.is_not_stuck(now);
+  const bool held = lane_.held(now);
+  if (operation.stuck_for(now) > kWaitNotedAfter && operation.take_wait_note())
+    note_wait(operation, held ? WaitReason::ceiling : operation.waits_on());
+  if (held) operation.is_not_stuck(now);
   const Nanoseconds stuck = operation.stuck_for(now);
-  if (stuck > kWaitNotedAfter && operation.take_wait_note())
-    note(operation, TraceKind::wait, 0, runtime_->clock().ticks());
   const Rank peer = operation.waiting_for();
   if (peer >= 0 && peer != rank()) {
     const Rank world_peer = world_rank(peer);
@@ -238,14 +234,19 @@ std::string CommunicatorState::who_waits(const Operation& operation) const {
   return waits + silent;
 }
 
+bool CommunicatorState::mark_broken(const Status& why) {
+  const std::lock_guard lock(mutex_);
+  if (broken_.load(std::memory_order_relaxed)) return false;
+  status_ = why;
+  runtime_->note_broken();  // before anybody sees that it is broken, and frees a window
+  broken_.store(true, std::memory_order_release);
+  return true;
+}
+
 void CommunicatorState::break_with(const Status& why, bool tell) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (broken_.load(std::memory_order_relaxed)) return;
-    status_ = why;
-    runtime_->note_broken();  // before anybody sees that it is broken, and frees a window
-    broken_.store(true, std::memory_order_release);
-  }
+  if (identity_.parent != nullptr) return identity_.parent->break_with(why, tell);
+  if (!mark_broken(why)) return;
+  for (CommunicatorState* one : call_lanes_.all()) one->mark_broken(why);
   log(LogLevel::error, runtime_->world_rank(), std::string(sluice::name(why.code())) + ": " + why.text());
   if (tell)
     runtime_->control().flood({NoticeKind::abort, identity_.id, runtime_->world_rank(), why.code(), why.text(), {}});

@@ -36,10 +36,12 @@ CommunicatorState::CommunicatorState(std::shared_ptr<RuntimeState> runtime, Iden
 CommunicatorState::~CommunicatorState() {
   runtime_->unlist(identity_.id, *this);
   runtime_->engine().with_token([this] {
+    for (CommunicatorState* one : call_lanes_.all()) runtime_->engine().remove(*one);
     runtime_->engine().remove(*this);
     runtime_->traces().retire(describe(runtime_->clock().now()));
     broken_.store(true, std::memory_order_release);
   });
+  call_lanes_.clear();
   pool_->close();
   std::vector<SentOn> sent_on;
   if (status_.ok())
@@ -51,6 +53,13 @@ std::optional<Rank> CommunicatorState::rank_of_world(Rank world_rank) const {
   const auto at = std::find(identity_.members.begin(), identity_.members.end(), world_rank);
   if (at == identity_.members.end()) return std::nullopt;
   return static_cast<Rank>(at - identity_.members.begin());
+}
+
+std::vector<CommunicatorState*> CommunicatorState::used() {
+  std::vector<CommunicatorState*> all{this};
+  for (CommunicatorState* one : call_lanes_.all())
+    if (one->sequence_ != 0) all.push_back(one);
+  return all;
 }
 
 Status CommunicatorState::check_callable() const {

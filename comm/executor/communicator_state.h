@@ -18,6 +18,7 @@
 #include "comm/algorithms/algorithms.h"
 #include "comm/bootstrap/control.h"
 #include "comm/communicator.h"
+#include "comm/executor/call_lanes.h"
 #include "comm/executor/collective_operation.h"
 #include "comm/executor/history.h"
 #include "comm/executor/messages.h"
@@ -37,6 +38,7 @@ struct Identity {
   std::vector<Rank> members;  // world ranks, by rank
   Rank rank = 0;
   Nanoseconds deadline{0};
+  CommunicatorState* parent = nullptr;  // of a lane that calls named
 };
 
 class CommunicatorState {
@@ -54,12 +56,19 @@ class CommunicatorState {
   RuntimeState& runtime() const { return *runtime_; }
   const std::shared_ptr<RuntimeState>& shared_runtime() const { return runtime_; }
 
+  // Where a call runs that names a lane. Errors: invalid_argument; what broke or closed this.
+  Result<CommunicatorState*> of_lane(const Lane& asked) { return call_lanes_.find(*this, asked); }
   Work post(const Call& call, const CallOptions& options);
   Work post_send(const void* data, std::size_t count, DataType type, Rank to, const CallOptions& options);
   Work post_receive(void* data, std::size_t count, DataType type, Rank from, const CallOptions& options);
 
-  // The first error wins; later ones are dropped. `tell`: floods it to the other members.
+  // Of this and of the lanes that its calls named. The first error wins; later ones are dropped. `tell`: floods it to the other members.
   void break_with(const Status& why, bool tell);
+  bool mark_broken(const Status& why);  // this one alone; false: it was
+  // Nothing may be called any more. Errors: what broke it; invalid_argument (closed, forked).
+  Status check_callable() const;
+  // Every communicator that has run a collective here: this, and those of the lanes that calls named.
+  std::vector<CommunicatorState*> used();
   Status status() const;
   bool broken() const { return broken_.load(std::memory_order_acquire); }
   void mark_closed() { closed_ = true; }
@@ -122,7 +131,6 @@ class CommunicatorState {
   template <typename Message, typename Data>
   Work submit_message(Data* data, std::size_t count, DataType type, MessagePeer& peer, const CallOptions& options);
   Result<CollectiveOperation*> prepare(const Call& call, const CallOptions& options);
-  Status check_callable() const;
   Nanoseconds deadline_of(const CallOptions& options) const;
   std::size_t slice_bytes(const Call& call, int chunks) const;
   Work submit(Operation* operation);
@@ -133,8 +141,13 @@ class CommunicatorState {
   void turn_of_messages(int steps, Moved* moved, Turn& result);
   void match_own_messages(Turn& result);
   void finish(Operation* operation, Status status);
-  void note(const Operation& operation, TraceKind kind, std::uint64_t bytes, std::uint64_t now);
+  void note(const Operation& operation, TraceKind kind, std::uint64_t detail, std::uint64_t now) {
+    const Fingerprint& print = operation.fingerprint();
+    recorder_.add({now, operation.posted_at(), detail, static_cast<std::uint32_t>(print.sequence), trace_number_, kind,
+                   print.kind});
+  }
   void note_turn(Operation& operation);
+  void note_wait(const Operation& operation, WaitReason reason);
   void fault(Operation& operation);
   void announce(const Operation& operation);
   void disagree(const Fingerprint& print, const std::string& difference);
@@ -163,6 +176,7 @@ class CommunicatorState {
   std::shared_ptr<OperationPool> pool_ = std::make_shared<OperationPool>();
   std::map<std::pair<Rank, std::uint8_t>, OutFlow*> out_flows_;
   std::map<std::pair<Rank, std::uint8_t>, InFlow*> in_flows_;
+  CallLanes call_lanes_;
 
   // Under the owner token.
   OperationQueue collectives_;

@@ -1,15 +1,15 @@
 #include "comm/executor/engine.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/assert.h"
+#include "base/log.h"
 #include "comm/executor/communicator_state.h"
 #include "transport/poller.h"
 
@@ -17,30 +17,14 @@ namespace sluice::detail {
 namespace {
 
 constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(1);
-constexpr Nanoseconds kSleepMax = std::chrono::milliseconds(20);
 constexpr Nanoseconds kServeTick = std::chrono::milliseconds(1);
 constexpr Nanoseconds kDrowsyTick = std::chrono::milliseconds(20);
 constexpr int kTicksBeforeDrowsy = 100;
 constexpr int kOthersTicksMax = 4;
-constexpr Nanoseconds kSpinBeforeYield = std::chrono::microseconds(5);
-constexpr Nanoseconds kLongYield = std::chrono::milliseconds(2);  // a slice of who computes, not turns of who waits
-constexpr int kSleepsAfterLongYield = 100;
-constexpr Nanoseconds kSwitch = std::chrono::nanoseconds(1500);  // more than a yield to nobody mostly takes
-constexpr int kYieldsAfterSwitch = 50;
 constexpr int kRoundsPerClock = 256;
 constexpr int kSpins = 128;
 constexpr int kYieldsToOwner = 16;
 constexpr Nanoseconds kWaitForOwnerMax = std::chrono::milliseconds(1);
-constexpr int kLooksAtPost = 24;  // about as long as a cache line needs to come from a peer that posts now
-constexpr int kSpinsAtFullSpeed = 32;
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ __volatile__("yield");
-#endif
-}
 
 // Peers write into our memory: what is waited for may come without progress().
 bool all_shared_memory(const std::vector<Transport*>& transports) {
@@ -100,34 +84,33 @@ bool Engine::post(Operation* operation) {
 // Nothing else is under way, so it may run before it was ever queued; but only as far as a turn goes, and while nobody wants anything.
 bool Engine::run_alone(Operation& operation) {
   CommunicatorState& communicator = operation.communicator();
-  if (communicator.lane_state().ceiling) return false;
+  if (!communicator.lane_state().plain) return false;
   int looks = spins_ == 0 ? 0 : kLooksAtPost;
   while (!communicator.broken()) {
     const Advance advance = operation.advance(kStepsAlone);
     if (advance == Advance::done) return !communicator.broken() && communicator.count_done(operation);
     if (advance != Advance::blocked) return false;
     while (looks > 0 && !operation.ripe()) --looks;
-    if (--looks < 0 || posts_.load(std::memory_order_relaxed) != nullptr ||
-        waiters_.load(std::memory_order_relaxed) > 0)
-      return false;
+    if (--looks < 0 || posts_.load(std::memory_order_relaxed) != nullptr || onlookers_.waiters()) return false;
   }
   return false;
 }
 
 void Engine::wait(Operation& operation) {
   if (driver_) return driver_(operation);
+  if (operation.communicator().lane_state().pinned && options_.thread) return wait_for_thread(operation);
   waits_.fetch_add(1, std::memory_order_relaxed);
   const auto done = [&operation] { return operation.finished(); };
   const auto wanted = [this] { return wanted_.load(std::memory_order_relaxed) > 0; };
   for (int round = 0; !done(); ++round) {
     // Whoever sleeps for all may go on sleeping, once we had a look.
-    const bool may_drive = !wanted() && (round == 0 || sleepers_.load(std::memory_order_relaxed) == 0);
+    const bool may_drive = !wanted() && (round == 0 || !onlookers_.sleepers());
     if (may_drive && take_token()) {
       if (drive_until([&] { return done() || wanted(); })) give_token();
     } else {
-      waiters_.fetch_add(1, std::memory_order_relaxed);
+      onlookers_.begin_wait();
       wait_for_owner(operation, round);
-      waiters_.fetch_sub(1, std::memory_order_relaxed);
+      onlookers_.end_wait();
     }
   }
   // What others posted meanwhile has nobody now who drives it.
@@ -139,8 +122,22 @@ void Engine::wait_for_owner(Operation& operation, int round) {
   if (round == 0) wake();
   if (round < kYieldsToOwner) return void(sched_yield());
   std::unique_lock lock(waiting_mutex_);
-  const bool is_seen_to = token_.taken() || sleepers_.load(std::memory_order_relaxed) > 0;
+  const bool is_seen_to = token_.taken() || onlookers_.sleepers();
   if (!operation.finished() && is_seen_to) waiting_.wait_for(lock, kWaitForOwnerMax);
+}
+
+// The only one that may drive it.
+void Engine::wait_for_thread(Operation& operation) {
+  while (!operation.finished()) {
+    serve_.notify_one();
+    std::unique_lock lock(waiting_mutex_);
+    if (!operation.finished()) waiting_.wait_for(lock, kWaitForOwnerMax);
+  }
+}
+
+void Engine::wake_onlookers() {
+  if (onlookers_.waiters()) wake_waiters();
+  if (onlookers_.sleepers()) sound_alarm();
 }
 
 void Engine::wake_waiters() {
@@ -156,14 +153,14 @@ void Engine::poll() {
 }
 
 void Engine::with_token(const std::function<void()>& action) {
-  waiters_.fetch_add(1, std::memory_order_relaxed);
+  onlookers_.begin_wait();
   wanted_.fetch_add(1, std::memory_order_relaxed);
   while (!take_token()) {
     wake();
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   wanted_.fetch_sub(1, std::memory_order_relaxed);
-  waiters_.fetch_sub(1, std::memory_order_relaxed);
+  onlookers_.end_wait();
   action();
   give_token();
 }
@@ -194,6 +191,7 @@ void Engine::remove(CommunicatorState& communicator) {
     if (at == lane.end()) continue;
     lane.erase(at);
     --active_count_;
+    if (communicator.lane_state().pinned) pinned_.fetch_sub(1, std::memory_order_relaxed);
   }
   unfinished_.fetch_sub(communicator.fail_all(), std::memory_order_relaxed);
 }
@@ -213,122 +211,39 @@ bool Engine::drive_until(const Done& done) {
   return true;
 }
 
-// Nobody could move anything for so long.
-void Engine::count_blocked(Nanoseconds time) {
-  for (auto& lane : active_)
-    for (auto one = lane.begin(); one != lane.end(); ++one) {
-      LaneState& state = (*one)->lane_state();
-      const bool counted = std::any_of(lane.begin(), one, [&](auto* other) { return &other->lane_state() == &state; });
-      if (!counted) state.count.add_blocked(static_cast<std::uint64_t>(time.count()));
-    }
+void Engine::pin(const Cores& cores) {
+  if (cores.empty() || !options_.thread) return;
+  const std::lock_guard lock(mutex_);
+  Cores all;
+  std::set_union(cores_.begin(), cores_.end(), cores.begin(), cores.end(), std::back_inserter(all));
+  if (all == cores_) return;
+  cores_ = all;
+  if (const Status pinned = sluice::pin(thread_, cores_); !pinned.ok()) log(LogLevel::warn, -1, pinned.text());
 }
 
-// Looks at nothing but what the only busy communicator waits for. True: it came.
-bool Engine::spin() {
-  if (spins_ == 0 || active_count_ != 1 || held_until_) return false;
-  CommunicatorState* only = nullptr;
-  for (const auto& lane : active_)
-    if (!lane.empty()) only = lane.front();
-  const int looks = yields_due_ == 0 ? spins_ : std::min(spins_, kLooksAtPost);
-  for (int i = 0; i < looks; ++i) {
-    if (only->ripe() || posts_.load(std::memory_order_relaxed) != nullptr) return true;
-    if (i >= kSpinsAtFullSpeed) relax();
-  }
-  return false;
-}
-
-// False: the token is another's now.
-bool Engine::idle(Nanoseconds& idle_since) {
-  const Nanoseconds now = clock_.now();
-  if (idle_since.count() < 0) idle_since = now;
-  watch_if_due(now);
-  const bool alone = !options_.crowded && yields_due_ == 0;
-  if (alone && now - idle_since < std::min(options_.spin, kSpinBeforeYield)) return true;
-  bool owner = true;
-  if (held_until_)
-    owner = sleep(std::clamp<Nanoseconds>(*held_until_ - now, Nanoseconds(0), kSleepMax));
-  else if (may_yield(now - idle_since))
-    yield();
-  else
-    owner = sleep(kSleepMax);
-  if (owner) count_blocked(clock_.now() - now);
-  return owner;
-}
-
-bool Engine::may_yield(Nanoseconds idle_for) {
-  if (sleeps_due_ == 0) return idle_for < options_.spin;
-  --sleeps_due_;
-  return false;
-}
-
-// A peer may want this very core, even if there are enough for all: two yields in a row show it, for one may have met an interrupt.
-// Then the next waits yield at once. A yield gives the core to
-// whoever wants it, be it for a whole slice of time, while a sleeper is put back when it is woken: the next waits sleep at once when a
-// yield was long, for then others compute here than the ranks that are waited for.
-void Engine::yield() {
-  const Nanoseconds before = clock_.now();
-  sched_yield();
-  const Nanoseconds away = clock_.now() - before;
-  if (away > kLongYield) sleeps_due_ = kSleepsAfterLongYield;
-  const bool switched = away > kSwitch;
-  yields_due_ = switched && switched_ ? kYieldsAfterSwitch : std::max(0, yields_due_ - 1);
-  switched_ = switched;
-}
-
-// Without the token: whoever posts meanwhile need not wake us to have its operation begin. False: another has it now.
-bool Engine::sleep(Nanoseconds at_most) {
-  if (transports_.empty()) {
-    std::this_thread::sleep_for(std::min<Nanoseconds>(at_most, std::chrono::milliseconds(1)));
-    return true;
-  }
-  for (Transport* transport : transports_) transport->prepare_wait();
-  prepared_ = true;
-  if (pass() > 0) return end_sleep(), true;
-  for (const Transport* transport : transports_) at_most = std::min(at_most, transport->patience());
-  sleepers_.fetch_add(1, std::memory_order_relaxed);
-  token_.give();
-  poll_descriptors(at_most);
-  sleepers_.fetch_sub(1, std::memory_order_relaxed);
-  return take_token();
-}
-
-// An event of a transport may be another thread's by the time that we look, and an alarm is everybody's until the last sleeper woke.
-void Engine::poll_descriptors(Nanoseconds at_most) const {
-  std::array<pollfd, kWaitAnyMax + 1> polled{};
-  std::size_t count = 0;
-  for (const Transport* transport : transports_) polled[count++] = {transport->wait_fd(), POLLIN, 0};
-  polled[count++] = {alarm_.get(), POLLIN, 0};
-  const timespec timeout = to_timespec(at_most);
-  ppoll(polled.data(), count, &timeout, nullptr);  // a signal or an error is an early return
-}
-
-void Engine::sound_alarm() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(alarm_.get(), &one, sizeof one);  // full: it sounds already
-}
-
-void Engine::stop_alarm() {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(alarm_.get(), &count, sizeof count);  // empty: it did not sound
-}
-
-void Engine::end_sleep() {
-  if (sleepers_.load(std::memory_order_relaxed) != 0) return;
-  stop_alarm();  // under the token: nobody sounds it for somebody who is not asleep yet
-  for (Transport* transport : transports_) transport->cancel_wait();
-  prepared_ = false;
+// Others drive as long as they want to, except for what only this thread may.
+bool Engine::take_turn_of_serving() {
+  const bool needed = pinned_.load(std::memory_order_relaxed) != 0;
+  const bool others = onlookers_.any();
+  if (!needed) return !others && take_token();
+  wanted_.fetch_add(1, std::memory_order_relaxed);
+  const Nanoseconds until = clock_.now() + kServeTick;
+  bool taken = take_token();
+  for (; !taken && clock_.now() < until; taken = take_token()) sched_yield();
+  wanted_.fetch_sub(1, std::memory_order_relaxed);
+  return taken;
 }
 
 // One turn of the engine's thread.
 Engine::Served Engine::serve_once() {
-  const bool others = waiters_.load(std::memory_order_relaxed) > 0 || sleepers_.load(std::memory_order_relaxed) > 0;
-  if (others || !take_token()) return Served::others;
+  if (!take_turn_of_serving()) return Served::others;
+  serving_ = true;
   bool busy = unfinished_.load(std::memory_order_relaxed) > 0;
   if (busy) {
     const Nanoseconds until = clock_.now() + kServeTick;
+    if (pinned_.load(std::memory_order_relaxed) != 0) pass();  // once at least, for nobody else does it
     const bool owner = drive_until([&] {
-      return clock_.now() >= until || waiters_.load(std::memory_order_relaxed) > 0 ||
-             unfinished_.load(std::memory_order_relaxed) == 0;
+      return clock_.now() >= until || onlookers_.waiters() || unfinished_.load(std::memory_order_relaxed) == 0;
     });
     if (!owner) return Served::others;
   } else {
@@ -336,6 +251,7 @@ Engine::Served Engine::serve_once() {
         pass() > 0;  // what finished operations left behind: links being made, messages that did not fit into a socket
     if (housekeeping_) housekeeping_();
   }
+  serving_ = false;
   give_token();
   return busy ? Served::busy : Served::quiet;
 }

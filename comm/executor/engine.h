@@ -20,8 +20,10 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/unique_fd.h"
+#include "comm/executor/onlookers.h"
 #include "comm/executor/operation.h"
 #include "comm/executor/owner_token.h"
+#include "comm/lanes/lane_state.h"
 #include "transport/transport.h"
 
 namespace sluice::detail {
@@ -57,6 +59,8 @@ class Engine {
   // Called now and then under the token. Set before the first post.
   void keep_house(std::function<void()> housekeeping);
   void drive_with(std::function<void(Operation&)> driver) { driver_ = std::move(driver); }
+  // The engine's thread runs on these cores too, and no longer on others than those that were named so. Any thread; not under the token.
+  void pin(const Cores& cores);
 
   // When the first of the lanes may go on that wait for their ceilings. As of the last pass.
   std::optional<Nanoseconds> held_until() const { return held_until_; }
@@ -67,7 +71,8 @@ class Engine {
 
  private:
   static constexpr int kPriorities = kLanes;
-  static constexpr int kStepsAlone = 64;  // steps of a turn when only one communicator has work
+  static constexpr int kStepsAlone = 64;   // steps of a turn when only one communicator has work
+  static constexpr int kLooksAtPost = 24;  // about as long as a cache line needs to come from a peer that posts now
 
   bool run_alone(Operation& operation);
   void admit(Operation* operation);
@@ -77,7 +82,11 @@ class Engine {
   void make_way(std::size_t priority);
   bool turn_of_most_urgent(Nanoseconds now);
   bool turn_of_starving(Nanoseconds now);
-  bool turn_of(std::vector<CommunicatorState*>& lane, std::size_t at, int steps, std::optional<Nanoseconds> now);
+  using Active = std::vector<CommunicatorState*>;  // of one priority, with operations
+  bool turn_alone(Active& lane);
+  bool turn_of(Active& lane, std::size_t at, Nanoseconds now);
+  void settle(Active& lane, std::size_t at, int finished, bool idle);
+  void share_cores(const LaneState& state, bool moved, bool idle);
   template <typename Done>
   bool drive_until(const Done& done);  // under the token; false: another has it now
   bool spin();
@@ -93,8 +102,7 @@ class Engine {
   void wait_for_owner(Operation& operation, int round);
   // Something ended, or the token is free: whoever waits for an owner looks again. Missed at worst for kWaitForOwnerMax.
   void tell_waiters() {
-    if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
-    if (sleepers_.load(std::memory_order_relaxed) != 0) sound_alarm();
+    if (onlookers_.any()) wake_onlookers();
   }
   bool take_token() {
     if (!token_.try_take()) return false;
@@ -103,6 +111,7 @@ class Engine {
   }
   // Unless others still sleep: they are woken by what wakes a sleeper.
   void end_sleep();
+  void wake_onlookers();
   void wake_waiters();
   void give_token() {
     token_.give();
@@ -119,6 +128,9 @@ class Engine {
   Nanoseconds pause_after(Served served, Lull& lull);
   void serve();
   Served serve_once();
+  bool take_turn_of_serving();
+  bool is_for_here(const LaneState& state) const { return !state.pinned || serving_ || !options_.thread; }
+  void wait_for_thread(Operation& operation);
 
   const Clock& clock_;
   std::vector<Transport*> transports_;
@@ -131,20 +143,21 @@ class Engine {
   std::function<void()> housekeeping_;
 
   OwnerToken token_;
-  std::atomic<int> waiters_{0};  // threads that want the token: the engine's thread makes way
-  std::atomic<int> wanted_{0};   // of them, those that need it whatever becomes of operations: waiters make way too
-  std::atomic<Operation*> posts_{nullptr};                           // push: release, take all: acquire
-  std::array<std::vector<CommunicatorState*>, kPriorities> active_;  // under the token; those with operations
+  Onlookers onlookers_;
+  std::atomic<int> wanted_{0};  // of them, those that need it whatever becomes of operations: waiters make way too
+  std::atomic<Operation*> posts_{nullptr};  // push: release, take all: acquire
+  std::array<Active, kPriorities> active_;  // under the token
   std::size_t active_count_ = 0;
   std::array<std::uint64_t, kPriorities> served_{};  // LaneShare of the lane of each priority that was served last
   std::optional<Nanoseconds> held_until_;            // a lane waits for its ceiling
   std::optional<std::uint8_t> shown_;                // the priority that the other ranks of this host were shown last
   Nanoseconds last_watch_{0};
 
-  bool prepared_ = false;         // under the token; a sleeper told the transports that it sleeps
-  std::atomic<int> sleepers_{0};  // threads that sleep on the transports' descriptors, without the token
-  UniqueFd alarm_;                // wakes all that sleep, whoever took the transports' events
-  std::mutex waiting_mutex_;      // between a waiter's last look and its sleep
+  bool serving_ = false;        // under the token; the engine's thread has it
+  std::atomic<int> pinned_{0};  // active communicators of lanes that are served by the engine's thread alone
+  bool prepared_ = false;       // under the token; a sleeper told the transports that it sleeps
+  UniqueFd alarm_;              // wakes all that sleep, whoever took the transports' events
+  std::mutex waiting_mutex_;    // between a waiter's last look and its sleep
   std::condition_variable waiting_;
   std::atomic<std::uint32_t> waits_{0};  // calls of wait(): a hint
   std::atomic<int> unfinished_{0};       // a hint for the engine's thread; orders nothing
@@ -152,6 +165,7 @@ class Engine {
   std::condition_variable serve_;
   std::atomic<bool> drowsy_{false};  // a hint: the engine's thread sleeps for long
   bool stop_ = false;                // GUARDED_BY(mutex_)
+  Cores cores_;                      // GUARDED_BY(mutex_); of the thread; empty: any
   std::thread thread_;
 };
 

@@ -36,6 +36,10 @@ void Engine::admit(Operation* operation) {
   communicator.lane_state().share.catch_up(served_[priority]);
   active_[priority].push_back(&communicator);
   ++active_count_;
+  if (options_.crowded) show_urgency();
+  if (!communicator.lane_state().pinned) return;
+  pinned_.fetch_add(1, std::memory_order_relaxed);
+  serve_.notify_one();
 }
 
 // A turn of whoever is due. False: nobody could move anything.
@@ -43,7 +47,7 @@ bool Engine::turn_of_one() {
   held_until_.reset();
   if (active_count_ == 1)
     for (auto& lane : active_)
-      if (!lane.empty() && !lane.front()->lane_state().ceiling) return turn_of(lane, 0, kStepsAlone, std::nullopt);
+      if (!lane.empty() && lane.front()->lane_state().plain) return turn_alone(lane);
   if (active_count_ == 0) return false;
   const Nanoseconds now = clock_.now();
   return turn_of_starving(now) || turn_of_most_urgent(now);
@@ -55,7 +59,7 @@ bool Engine::turn_of_most_urgent(Nanoseconds now) {
     sort_by_share(lane);
     for (std::size_t i = 0; i < lane.size();) {
       const std::size_t before = lane.size();
-      if (turn_of(lane, i, kStepsShared, now)) return true;
+      if (turn_of(lane, i, now)) return true;
       if (lane.size() == before) ++i;
     }
   }
@@ -68,37 +72,58 @@ bool Engine::turn_of_starving(Nanoseconds now) {
   for (auto& lane : active_) {
     if (lane.empty() || std::exchange(most_urgent, false)) continue;
     for (std::size_t i = 0; i < lane.size(); ++i)
-      if (lane[i]->lane_state().floor.any(now) && turn_of(lane, i, kStepsShared, now)) return true;
+      if (lane[i]->lane_state().floor.any(now) && turn_of(lane, i, now)) return true;
   }
   return false;
 }
 
-// `now`: where lanes compete or are limited. Whoever moved goes to the end, whoever has nothing left goes away.
-bool Engine::turn_of(std::vector<CommunicatorState*>& lane, std::size_t at, int steps, std::optional<Nanoseconds> now) {
+// Nobody competes, nothing is limited: nothing is counted.
+bool Engine::turn_alone(Active& lane) {
+  CommunicatorState& communicator = *lane.front();
+  const CommunicatorState::Turn turn = communicator.turn(kStepsAlone, nullptr);
+  if (turn.finished != 0 || turn.idle) settle(lane, 0, turn.finished, turn.idle);
+  if (options_.crowded) share_cores(communicator.lane_state(), turn.moved, turn.idle);
+  return turn.moved;
+}
+
+// Whoever moved goes to the end, whoever has nothing left goes away.
+bool Engine::turn_of(Active& lane, std::size_t at, Nanoseconds now) {
   LaneState& state = lane[at]->lane_state();
-  if (now && state.held(*now)) {
-    const Nanoseconds until = *now + state.ceiling->wait(*now);
+  if (!is_for_here(state)) return false;
+  if (state.held(now)) {
+    const Nanoseconds until = now + state.wait(now);
     held_until_ = std::min(held_until_.value_or(until), until);
     return false;
   }
   CommunicatorState::Moved bytes;
-  const CommunicatorState::Turn turn = lane[at]->turn(steps, now ? &bytes : nullptr);
-  unfinished_.fetch_sub(turn.finished, std::memory_order_relaxed);
-  if (turn.finished != 0) tell_waiters();
-  if (turn.moved && now) {
+  const CommunicatorState::Turn turn = lane[at]->turn(kStepsShared, &bytes);
+  if (turn.moved) {
     served_[state.rules.priority] = state.share.moved();
-    state.charge(bytes.sent, bytes.here, *now);
+    state.charge(bytes.sent, bytes.here, now);
   }
+  settle(lane, at, turn.finished, turn.idle);
   const auto place = lane.begin() + static_cast<std::ptrdiff_t>(at);
-  if (turn.idle) {
-    lane.erase(place);
-    --active_count_;
-  } else if (turn.moved) {
-    std::rotate(place, place + 1, lane.end());
-  }
-  if (options_.crowded && turn.idle) show_urgency();
-  if (options_.crowded && turn.moved) make_way(state.rules.priority);
+  if (turn.moved && !turn.idle) std::rotate(place, place + 1, lane.end());
+  if (turn.finished != 0 && state.pinned) wake_waiters();
+  if (options_.crowded) share_cores(state, turn.moved, turn.idle);
   return turn.moved;
+}
+
+// After a turn of the communicator at this place.
+void Engine::settle(Active& lane, std::size_t at, int finished, bool idle) {
+  if (finished != 0) {
+    unfinished_.fetch_sub(finished, std::memory_order_relaxed);
+    tell_waiters();
+  }
+  if (!idle) return;
+  if (lane[at]->lane_state().pinned) pinned_.fetch_sub(1, std::memory_order_relaxed);
+  lane.erase(lane.begin() + static_cast<std::ptrdiff_t>(at));
+  --active_count_;
+}
+
+void Engine::share_cores(const LaneState& state, bool moved, bool idle) {
+  if (idle) show_urgency();
+  if (moved) make_way(state.rules.priority);
 }
 
 void Engine::show_urgency() {
@@ -119,10 +144,8 @@ void Engine::make_way(std::size_t priority) {
 
 std::size_t Engine::pass() {
   std::size_t moved = 0;
-  do {
-    take_posts();
-    if (options_.crowded) show_urgency();
-  } while (turn_of_one() && ++moved < kTurnsPerPass);
+  do take_posts();
+  while (turn_of_one() && ++moved < kTurnsPerPass);
   for (Transport* transport : transports_) moved += transport->progress();
   return moved;
 }

@@ -36,6 +36,8 @@ class Operation {
   virtual std::uint64_t progress_mark() const = 0;  // grows with everything that moves
   virtual std::uint64_t bytes_sent() const = 0;
   virtual std::uint64_t bytes_moved() const = 0;  // copied or combined here
+  virtual std::size_t slice() const = 0;          // where it is
+  virtual WaitReason waits_on() const = 0;        // after `blocked`
   // After `failed`: what is wrong, in words; digest faults are cleared up over the control tree and have no text.
   virtual std::string fault_text() const = 0;
   virtual void give_back() = 0;  // to its pool: the last reference is gone

@@ -36,6 +36,7 @@ class PointToPoint : public Operation {
   std::uint64_t progress_mark() const override { return progress_; }
   std::uint64_t bytes_sent() const override { return 0; }
   std::uint64_t bytes_moved() const override { return moved_; }
+  std::size_t slice() const override { return moved_ / kTurnBytes; }
   std::string fault_text() const override { return fault_; }
 
  protected:
@@ -71,6 +72,7 @@ class SendOperation final : public PointToPoint {
     return !begun_ || moved_ < bytes_ ? flow_->room() > 0 : flow_->released() >= described_until_;
   }
   std::uint64_t bytes_sent() const override { return moved_; }
+  WaitReason waits_on() const override { return begun_ && moved_ == bytes_ ? WaitReason::reading : WaitReason::room; }
   const std::byte* data() const { return data_; }
 
  private:
@@ -91,6 +93,7 @@ class ReceiveOperation final : public PointToPoint {
   void give_back() override { give_to_pool(this); }
   Advance advance(int steps) override;
   bool ripe() override { return flow_ != nullptr && flow_->ready(); }
+  WaitReason waits_on() const override { return WaitReason::message; }
   std::byte* data() const { return data_; }
   // Both ends must say the same; otherwise fault_text() says what they said.
   bool accepts(const Preamble& preamble);

@@ -27,19 +27,19 @@ void ProgramRun::bind(const RunBinding& binding) {
   waiting_for_ = -1;
   fault_ = {};
   bytes_sent_ = 0;
-  bytes_moved_ = 0;
+  values_moved_ = 0;
   progress_ = 0;
 }
 
 Advance ProgramRun::advance(int steps) {
-  const std::uint64_t enough = bytes_moved_ + kTurnBytes;
+  const std::uint64_t enough = values_moved_ + b_.code->values_in_turn();
   while (true) {
     if (!in_step_ && next_step() == Find::finished) return run_closing();
     const Advance ran = run_actions();
     if (ran != Advance::done) return ran;
     in_step_ = false;
     ++step_;
-    if (--steps == 0 || bytes_moved_ >= enough) return Advance::moved;
+    if (--steps == 0 || values_moved_ >= enough) return Advance::moved;
   }
 }
 
@@ -123,6 +123,13 @@ bool ProgramRun::wait_satisfied(const Action& action) {
     satisfied = described_until_[action.flow] == 0 || flow.released() >= described_until_[action.flow];
   if (!satisfied) waiting_for_ = b_.code->program().out_peers[action.flow];
   return satisfied;
+}
+
+WaitReason ProgramRun::waits_on() const {
+  if (blocked_on_ == nullptr) return WaitReason::nothing;
+  return blocked_on_->act == Act::wait_ready  ? WaitReason::message
+         : blocked_on_->act == Act::wait_room ? WaitReason::room
+                                              : WaitReason::reading;
 }
 
 // Where the slice of a local place lies. The kernel never writes through a source, so the caller's const input stays so.
@@ -227,7 +234,7 @@ bool ProgramRun::combine_now(const CodeCombine& combine) {
   for (std::size_t i = 0; i < combine.targets; ++i)
     if (!place_target(to[i], targets_[i])) return false;
   sluice::combine(combine.way, combine.rule, sources_, targets_, count_);
-  bytes_moved_ += bytes_in(to->form);
+  values_moved_ += count_;
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/executor/code.h"
+#include "comm/trace/wait_reason.h"
 #include "transport/slot_ring.h"
 
 namespace sluice {
@@ -27,8 +28,6 @@ struct RunBinding {
   std::span<OutFlow* const> out_flows;  // as Program::out_peers
   std::span<InFlow* const> in_flows;    // as Program::in_peers
 };
-
-inline constexpr std::size_t kTurnBytes = 64 << 10;  // moved in one turn: then others may be due
 
 enum class Advance : std::uint8_t { moved, blocked, done, failed };
 
@@ -52,7 +51,12 @@ class ProgramRun {
   Rank waiting_for() const { return waiting_for_; }  // the peer, while blocked
   const RunFault& fault() const { return fault_; }
   std::uint64_t bytes_sent() const { return bytes_sent_; }
-  std::uint64_t bytes_moved() const { return bytes_moved_; }
+  std::uint64_t bytes_moved() const { return values_moved_ * b_.code->value_bytes(Form::element); }
+  // Of the whole run, the slice that it is at.
+  std::size_t slice() const {
+    return group_ * static_cast<std::size_t>(b_.code->settings().window) + static_cast<std::size_t>(slice_);
+  }
+  WaitReason waits_on() const;
   std::uint64_t progress_mark() const { return progress_; }  // grows with everything that moves
 
  private:
@@ -97,7 +101,7 @@ class ProgramRun {
   Rank waiting_for_ = -1;
   RunFault fault_;
   std::uint64_t bytes_sent_ = 0;
-  std::uint64_t bytes_moved_ = 0;
+  std::uint64_t values_moved_ = 0;
   std::uint64_t progress_ = 0;
 };
 

@@ -101,8 +101,12 @@ std::set<Rank> RuntimeState::gone_or_left() const {
 }
 
 Communicator RuntimeState::make_communicator(Identity identity) {
+  return Communicator(make_state(std::move(identity)));
+}
+
+std::shared_ptr<CommunicatorState> RuntimeState::make_state(Identity identity) {
   const std::uint64_t id = identity.id;
-  identity.lane = complete_lane(identity.lane);
+  identity.lane = complete(identity.lane, parts_.lanes);
   auto state = std::make_shared<CommunicatorState>(shared_from_this(), std::move(identity));
   directory_.add(id, *state);
   std::map<Rank, std::string> gone;
@@ -115,7 +119,7 @@ Communicator RuntimeState::make_communicator(Identity identity) {
   for (const auto& [rank, how] : gone) state->on_peer_lost(rank, how);
   for (const Notice& notice : aborts)
     if (notice.communicator == id) state->on_abort(notice);
-  return Communicator(std::move(state));
+  return state;
 }
 
 void RuntimeState::forget(std::uint64_t communicator, std::vector<SentOn> sent_on) {
@@ -211,7 +215,18 @@ void RuntimeState::on_peer_gone(const Notice& notice) {
   engine().wake();
 }
 
+Result<Lane> RuntimeState::complete_lane(const Lane& asked) const {
+  const std::string here = "rank " + std::to_string(world_rank()) + ": ";
+  if (const Status wrong = check(asked); !wrong.ok()) return Error{wrong.code(), here + wrong.text()};
+  Lane lane = complete(asked, parts_.lanes);
+  Status wrong = check(lane);
+  if (wrong.ok()) wrong = check_cores(lane);
+  if (wrong.ok()) return lane;
+  return Error{wrong.code(), here + wrong.text() + " (some of it may be from the setting lanes)"};
+}
+
 LaneState& RuntimeState::lane_state(const Lane& lane) {
+  engine().pin(*lane.cores);
   const std::lock_guard lock(mutex_);
   std::unique_ptr<LaneState>& state = lanes_[to_text(lane)];
   if (state == nullptr) state = std::make_unique<LaneState>(lane, static_cast<std::uint32_t>(lanes_.size()));

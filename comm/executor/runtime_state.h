@@ -65,12 +65,14 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::set<Rank> gone_or_left() const;
 
   Communicator make_communicator(Identity identity);
+  std::shared_ptr<CommunicatorState> make_state(Identity identity);
   // A communicator begins to end: no notice reaches it from here on.
   void unlist(std::uint64_t number, const CommunicatorState& communicator) { directory_.remove(number, communicator); }
   // It ended: its flows are closed once the peers have read what was sent on them.
   void forget(std::uint64_t communicator, std::vector<SentOn> sent_on);
 
-  Lane complete_lane(const Lane& asked) const { return complete(asked, parts_.lanes); }
+  // With what Setting::lanes says of it. Errors: invalid_argument (this rank, field, value), of the lane as asked or as a whole.
+  Result<Lane> complete_lane(const Lane& asked) const;
   LaneState& lane_state(const Lane& complete_lane);  // the same for equal lanes; lives as long as this
   std::vector<LaneCounters> lane_counters() const;
 

@@ -21,6 +21,8 @@ TraceOperation describe(Operation& operation, Nanoseconds now) {
           .sequence = operation.fingerprint().sequence,
           .posted_at = operation.posted_at(),
           .waits_for = operation.waiting_for(),
+          .waits_on = operation.waits_on(),
+          .slice = operation.slice(),
           .stuck_seconds = std::chrono::duration<double>(operation.stuck_for(now)).count()};
 }
 

@@ -49,11 +49,17 @@ Status take_weight(Lane& lane, std::string_view word) {
 Status take_bound(Lane& lane, std::string_view word) {
   std::string_view value = word;
   const std::string_view key = cut(value, '=');
+  if (key == "cores") {
+    lane.cores = parse_cores(value);
+    return lane.cores ? Status() : bad(lane.name, key, value, "'any', or numbers and ranges as in 2-3+6");
+  }
   std::optional<std::uint64_t>* const field = key == "min"      ? &lane.bytes_per_second_min
                                               : key == "max"    ? &lane.bytes_per_second_max
                                               : key == "flight" ? &lane.in_flight_bytes
+                                              : key == "copy"   ? &lane.copied_per_second_max
                                                                 : nullptr;
-  if (field == nullptr) return bad(lane.name, "the part", word, "min=BYTES, max=BYTES or flight=BYTES");
+  if (field == nullptr)
+    return bad(lane.name, "the part", word, "min=, max=, flight= or copy= with BYTES, or cores=CORES");
   const auto bytes = parse_bytes(value);
   if (!bytes.ok()) return bad(lane.name, key, value, "bytes, as in 64K or 1G");
   *field = *bytes;
@@ -118,6 +124,8 @@ std::string to_text(const Lane& lane) {
   if (lane.bytes_per_second_min) text += ":min=" + format_bytes(*lane.bytes_per_second_min);
   if (lane.bytes_per_second_max) text += ":max=" + format_bytes(*lane.bytes_per_second_max);
   if (lane.in_flight_bytes) text += ":flight=" + format_bytes(*lane.in_flight_bytes);
+  if (lane.copied_per_second_max) text += ":copy=" + format_bytes(*lane.copied_per_second_max);
+  if (lane.cores) text += ":cores=" + to_text(*lane.cores);
   return text;
 }
 
@@ -133,6 +141,8 @@ Status check(const Lane& lane) {
   if (most > kRateMax) return bad(lane.name, "max", std::to_string(most), "at most " + format_bytes(kRateMax));
   if (most != 0 && least > most)
     return bad(lane.name, "min", format_bytes(least), "at most its max, " + format_bytes(most));
+  if (const std::uint64_t copied = lane.copied_per_second_max.value_or(0); copied > kRateMax)
+    return bad(lane.name, "copy", std::to_string(copied), "at most " + format_bytes(kRateMax));
   const std::uint64_t flight = lane.in_flight_bytes.value_or(0);
   if (flight != 0 && (flight < kInFlightMin || flight > kInFlightMax))
     return bad(lane.name, "flight", format_bytes(flight),
@@ -154,7 +164,18 @@ Lane complete(const Lane& asked, std::span<const Lane> configured) {
   lane.bytes_per_second_min = pick(asked.bytes_per_second_min, open.bytes_per_second_min, std::uint64_t{0});
   lane.bytes_per_second_max = pick(asked.bytes_per_second_max, open.bytes_per_second_max, std::uint64_t{0});
   lane.in_flight_bytes = pick(asked.in_flight_bytes, open.in_flight_bytes, std::uint64_t{0});
+  lane.copied_per_second_max = pick(asked.copied_per_second_max, open.copied_per_second_max, std::uint64_t{0});
+  lane.cores = pick(asked.cores, open.cores, Cores{});
   return lane;
+}
+
+Status check_cores(const Lane& lane) {
+  if (lane.cores->empty()) return {};
+  const Cores allowed = allowed_cores();
+  for (const int core : *lane.cores)
+    if (!std::binary_search(allowed.begin(), allowed.end(), core))
+      return bad(lane.name, "cores", std::to_string(core), "one on which this thread may run: " + to_text(allowed));
+  return {};
 }
 
 }  // namespace sluice

@@ -23,8 +23,13 @@ LaneRules rules_of(const Lane& lane, std::uint32_t number) {
 }
 
 LaneState::LaneState(const Lane& complete_lane, std::uint32_t number)
-    : lane(complete_lane), rules(rules_of(complete_lane, number)), floor(rules.min_rate, burst_of(rules.min_rate)) {
+    : lane(complete_lane),
+      rules(rules_of(complete_lane, number)),
+      pinned(!lane.cores->empty()),
+      plain(!pinned && rules.max_rate == 0 && *lane.copied_per_second_max == 0),
+      floor(rules.min_rate, burst_of(rules.min_rate)) {
   if (rules.max_rate != 0) ceiling.emplace(rules.max_rate, burst_of(rules.max_rate));
+  if (const std::uint64_t rate = *lane.copied_per_second_max; rate != 0) copies.emplace(rate, burst_of(rate));
 }
 
 }  // namespace sluice::detail

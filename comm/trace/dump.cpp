@@ -59,8 +59,10 @@ std::string_view word(TraceKind kind) {
 }
 
 std::string json_of(const TraceOperation& one, const SystemTime& time) {
-  return fmt::format(R"({{"kind":{},"sequence":{},"posted_ns":{},"waits_for":{},"stuck_seconds":{:.6f}}})",
-                     quoted(one.kind), one.sequence, time.at(one.posted_at), one.waits_for, one.stuck_seconds);
+  return fmt::format(
+      R"({{"kind":{},"sequence":{},"posted_ns":{},"slice":{},"waits_for":{},"waits_on":"{}","stuck_seconds":{:.6f}}})",
+      quoted(one.kind), one.sequence, time.at(one.posted_at), one.slice, one.waits_for, name(one.waits_on),
+      one.stuck_seconds);
 }
 
 std::string json_of(const TraceCommunicator& one, const SystemTime& time) {
@@ -73,9 +75,9 @@ std::string json_of(const TraceCommunicator& one, const SystemTime& time) {
 
 std::string json_of(const TraceEvent& one, const SystemTime& time) {
   return fmt::format(
-      R"({{"at_ns":{},"what":"{}","communicator":{},"kind":"{}","sequence":{},"posted_ns":{},"bytes":{},"peer":{}}})",
-      time.at(one.at), word(one.kind), one.communicator, name(static_cast<OperationKind>(one.operation)), one.sequence,
-      time.at(one.posted_at), one.bytes, one.peer);
+      R"({{"at_ns":{},"what":"{}","communicator":{},"kind":"{}","sequence":{},"posted_ns":{},"bytes":{},"slice":{},"peer":{},"reason":"{}"}})",
+      time.at(one.at), word(one.kind), one.communicator, name(one.operation), one.sequence, time.at(one.posted_at),
+      one.bytes(), one.slice(), one.peer(), name(one.reason()));
 }
 
 Status make_private_folder(const std::string& path) {

@@ -16,7 +16,7 @@
 
 namespace sluice::detail {
 
-inline constexpr int kTraceVersion = 1;
+inline constexpr int kTraceVersion = 2;
 
 // An operation that has not ended.
 struct TraceOperation {
@@ -24,7 +24,9 @@ struct TraceOperation {
   std::uint64_t sequence = 0;   // 0: send or receive
   std::uint64_t posted_at = 0;  // ticks
   Rank waits_for = -1;          // in the communicator
-  double stuck_seconds = 0;     // without progress
+  WaitReason waits_on = WaitReason::nothing;
+  std::size_t slice = 0;
+  double stuck_seconds = 0;  // without progress
 };
 
 struct TraceCommunicator {

@@ -167,6 +167,7 @@ Work CaseRun::post(Communicator& communicator) {
   CallOptions options;
   if (reduces(case_.kind)) options.order = case_.order;
   options.algorithm = case_.algorithm;
+  options.lane = case_.lane;
   switch (case_.kind) {
     case OperationKind::all_reduce: return communicator.all_reduce(buffers, reduction_, options);
     case OperationKind::reduce_scatter: return communicator.reduce_scatter(buffers, reduction_, options);

@@ -25,6 +25,7 @@ struct CollectiveCase {
   std::size_t misaligned = 0;  // bytes that buffers are off a 64-byte border
   Order order = Order::fast;
   std::string algorithm{};
+  std::optional<Lane> lane{};  // that the call names
   bool order_sensitive = false;
   std::uint64_t seed = 1;
 };

@@ -66,7 +66,8 @@ constexpr OptionRow kRows[] = {
      "N random combinations of type, operation, size, root, place and alignment, checked only"},
     {"--sweep-seed", &Words::sweep_seed, "seed of --sweep (1)"},
     {"--lane", &Words::lane,
-     "NAME[:PRIORITY[:WEIGHT]][:min=RATE][:max=RATE][:flight=BYTES]: runs on this lane and shows p50, p99, p99.9"},
+     "NAME[:PRIORITY[:WEIGHT]][:min=RATE][:max=RATE][:flight=BYTES][:copy=RATE][:cores=CORES]: runs on this lane and "
+     "shows p50, p99, p99.9"},
     {"--gap", &Words::gap, "pause before each iteration, not timed: 5ms (0)"},
 };
 

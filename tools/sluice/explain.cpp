@@ -136,19 +136,23 @@ Json lanes_json(const std::vector<Lane>& lanes) {
                     {"bytes_per_second_min", *one.bytes_per_second_min},
                     {"bytes_per_second_max", *one.bytes_per_second_max},
                     {"in_flight_bytes", *one.in_flight_bytes},
+                    {"copied_per_second_max", *one.copied_per_second_max},
+                    {"cores", *one.cores},
                     {"dscp", dscp_of_lane(static_cast<std::uint8_t>(*one.priority))}});
   return json;
 }
 
 std::string lanes_text(const std::vector<Lane>& lanes, const Config& config) {
   const auto or_word = [](std::uint64_t bytes, const char* word) { return bytes == 0 ? word : format_bytes(bytes); };
-  std::string out = fmt::format("{:<17} {:<9} {:>6} {:>12} {:>12} {:>12} {:>5}\n", "lane", "priority", "weight",
-                                "min/s", "max/s", "in flight", "DSCP");
+  std::string out = fmt::format("{:<17} {:<9} {:>6} {:>10} {:>10} {:>10} {:>10} {:>5} {}\n", "lane", "priority",
+                                "weight", "min/s", "max/s", "in flight", "copies/s", "DSCP", "cores");
   for (const Lane& one : lanes)
-    out += fmt::format("{:<17} {:<9} {:>6} {:>12} {:>12} {:>12} {:>5}\n", one.name, name(*one.priority), *one.weight,
-                       or_word(*one.bytes_per_second_min, "alive"), or_word(*one.bytes_per_second_max, "-"),
-                       or_word(*one.in_flight_bytes, config.text(Setting::lane_delay).c_str()),
-                       dscp_of_lane(static_cast<std::uint8_t>(*one.priority)));
+    out +=
+        fmt::format("{:<17} {:<9} {:>6} {:>10} {:>10} {:>10} {:>10} {:>5} {}\n", one.name, name(*one.priority),
+                    *one.weight, or_word(*one.bytes_per_second_min, "alive"), or_word(*one.bytes_per_second_max, "-"),
+                    or_word(*one.in_flight_bytes, config.text(Setting::lane_delay).c_str()),
+                    or_word(*one.copied_per_second_max, "-"), dscp_of_lane(static_cast<std::uint8_t>(*one.priority)),
+                    to_text(*one.cores));
   return out;
 }
 

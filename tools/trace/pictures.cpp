@@ -30,6 +30,14 @@ std::string title(const RankTrace& trace, const TracedEvent& event) {
                              : fmt::format("{} #{} on {}", event.kind, event.sequence, on);
 }
 
+// With where it was, and for whom it waits.
+std::string what_of(const RankTrace& trace, const TracedEvent& event) {
+  std::string text = title(trace, event);
+  if (event.slice >= 0) text += fmt::format(", slice {}", event.slice);
+  if (event.peer >= 0) text += fmt::format(", waits for rank {} ({})", event.peer, event.reason);
+  return text;
+}
+
 bool ends(const TracedEvent& event) { return event.what == "done" || event.what == "failed"; }
 
 std::int64_t first_time(const std::vector<RankTrace>& traces) {
@@ -89,7 +97,8 @@ std::string to_chrome(const std::vector<RankTrace>& traces) {
         entry["ph"] = "i";
         entry["s"] = "t";
         entry["ts"] = us(event.at_ns);
-        entry["args"] = {{"bytes", event.bytes}, {"peer", event.peer}};
+        entry["args"] = {
+            {"bytes", event.bytes}, {"slice", event.slice}, {"peer", event.peer}, {"reason", event.reason}};
       }
       events.push_back(entry);
     }
@@ -136,7 +145,7 @@ std::string to_svg(const std::vector<RankTrace>& traces) {
           "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\" fill-opacity=\"{}\"><title>{}, "
           "{} bytes</title></rect>\n",
           from, y + 2, std::max(to - from, 0.6), kRow - 4, color, ends(event) ? 0.35 : 0.9,
-          escaped(title(trace, event)), event.bytes);
+          escaped(what_of(trace, event)), event.bytes);
     }
   return svg + "</svg>\n";
 }

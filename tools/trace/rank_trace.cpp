@@ -79,6 +79,8 @@ TracedOperation operation_of(const Json& from, Reader& reader) {
           .sequence = reader.number<std::uint64_t>(from, "sequence", 0, kNumberMost),
           .posted_ns = reader.number<std::int64_t>(from, "posted_ns", -kTimeMost, kTimeMost),
           .waits_for = reader.number<Rank>(from, "waits_for", -1, kRankMost),
+          .waits_on = reader.text(from, "waits_on"),
+          .slice = reader.number<std::uint64_t>(from, "slice", 0, kNumberMost),
           .stuck_seconds = reader.number<double>(from, "stuck_seconds", 0, 1e12)};
 }
 
@@ -105,7 +107,9 @@ TracedEvent event_of(const Json& from, Reader& reader) {
           .communicator = reader.number<int>(from, "communicator", 0, UINT16_MAX),
           .sequence = reader.number<std::uint64_t>(from, "sequence", 0, kNumberMost),
           .bytes = reader.number<std::uint64_t>(from, "bytes", 0, kNumberMost),
-          .peer = reader.number<Rank>(from, "peer", -1, kRankMost)};
+          .slice = reader.number<std::int64_t>(from, "slice", -1, INT64_MAX),
+          .peer = reader.number<Rank>(from, "peer", -1, kRankMost),
+          .reason = reader.text(from, "reason")};
 }
 
 Result<std::string> read_file(const std::string& path) {

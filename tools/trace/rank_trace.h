@@ -18,7 +18,9 @@ struct TracedOperation {
   std::string kind = {};
   std::uint64_t sequence = 0;
   std::int64_t posted_ns = 0;
-  Rank waits_for = -1;  // in the communicator
+  Rank waits_for = -1;        // in the communicator
+  std::string waits_on = {};  // as WaitReason
+  std::uint64_t slice = 0;
   double stuck_seconds = 0;
 };
 
@@ -48,7 +50,9 @@ struct TracedEvent {
   int communicator = 0;
   std::uint64_t sequence = 0;
   std::uint64_t bytes = 0;
+  std::int64_t slice = -1;  // of a turn or wait
   Rank peer = -1;
+  std::string reason = {};  // of a wait, as WaitReason
 };
 
 struct RankTrace {

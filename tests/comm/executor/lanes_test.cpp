@@ -149,6 +149,25 @@ TEST(Lanes, ACeilingHolds) {
   EXPECT_NEAR(bytes / seconds / static_cast<double>(kRate), 1, 0.03) << bytes << " bytes in " << seconds << " s";
 }
 
+// What is copied here is bounded by itself: a reduction of one rank sends nothing.
+TEST(Lanes, ALimitOfCopiesHolds) {
+  LoopJob job(1);
+  constexpr double kRate = 10 << 20;
+  auto slow = communicator_of_all(job, 100, {.name = "slow", .copied_per_second_max = std::uint64_t{10} << 20});
+  const Clock& clock = job.made.group->world().clock();
+  const Nanoseconds begin = clock.now();
+  constexpr int kRuns = 4;
+  constexpr std::size_t kCount = 1'000'000;
+  for (int i = 0; i < kRuns; ++i) {
+    CaseRun run(sum_of(1, kCount));
+    for (Work& work : post(run, slow)) ASSERT_TRUE(work.wait().ok());
+    ASSERT_EQ(run.check(), "");
+  }
+  EXPECT_EQ(job.made.runtimes[0]->lane_counters()[0].bytes_sent, 0U);
+  const double seconds = std::chrono::duration<double>(clock.now() - begin).count();
+  EXPECT_NEAR(kRuns * kCount * sizeof(float) / seconds / kRate, 1, 0.03) << seconds << " s";
+}
+
 // A rank of its own, so that the urgent operation never waits; the clock is turned by hand, about 100 MB/s.
 TEST(Lanes, ALessUrgentLaneGetsItsGuaranteeBeforeAMoreUrgentOneEnds) {
   LoopJob job(1);

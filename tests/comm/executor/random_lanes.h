@@ -1,7 +1,7 @@
 // Random programs over many communicators, from a seed: which ranks are in which communicator on which lane, what each communicator runs,
 // and what each rank does of it in which order. Some ranks are free: they post all their calls, in an order of their own, before they wait for
 // any. The others block in each call, in one order that is the same for all of them. Every such program must end: by induction over
-// that order, for no posted call waits for another communicator's.
+// that order, for no posted call waits for another communicator's. Some calls name a lane of their own, and run beside the others.
 #pragma once
 
 #include <algorithm>
@@ -86,17 +86,23 @@ class RandomLanes {
   static void shuffle(std::vector<std::size_t>& order, Rng& rng) {
     for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng.below(i)]);
   }
+  // Some share a lane, some have one of their own; some are limited, or pinned to a core that every rank may use.
+  static Lane random_lane(Rng& rng) {
+    Lane lane{.name = "lane" + std::to_string(rng.below(4))};
+    lane.priority = static_cast<Priority>(rng.below(4));
+    lane.weight = 1 + static_cast<std::uint32_t>(rng.below(4));
+    if (rng.chance(0.2)) lane.bytes_per_second_max = 20 << 20;
+    if (rng.chance(0.2)) lane.copied_per_second_max = 20 << 20;
+    if (rng.chance(0.2)) lane.cores = Cores{allowed_cores().front()};
+    return lane;
+  }
   Group random_group(Rng& rng) const {
     Group group;
     for (Rank rank = 0; rank < ranks_; ++rank)
       if (rng.chance(0.6)) group.members.push_back(rank);
     if (group.members.empty())
       group.members.push_back(static_cast<Rank>(rng.below(static_cast<std::uint64_t>(ranks_))));
-    // Some share a lane, some have one of their own; some are limited.
-    group.lane.name = "lane" + std::to_string(rng.below(4));
-    group.lane.priority = static_cast<Priority>(rng.below(4));
-    group.lane.weight = 1 + static_cast<std::uint32_t>(rng.below(4));
-    if (rng.chance(0.2)) group.lane.bytes_per_second_max = 20 << 20;
+    group.lane = random_lane(rng);
     const int calls = 1 + static_cast<int>(rng.below(kCallsMax));
     for (int i = 0; i < calls; ++i) {
       constexpr OperationKind kKinds[] = {OperationKind::all_reduce,     OperationKind::all_gather,
@@ -108,6 +114,7 @@ class RandomLanes {
       one.count = rng.chance(0.2) ? 0 : rng.below(kCountMax);
       one.root = static_cast<Rank>(rng.below(group.members.size()));
       one.seed = rng.next();
+      if (rng.chance(0.2)) one.lane = random_lane(rng);
       group.what.push_back(describe(one));
       group.calls.push_back(std::make_unique<CaseRun>(one));
     }

@@ -9,8 +9,8 @@ namespace sluice {
 namespace {
 
 TEST(LaneText, IsReadBackAsItWasWritten) {
-  for (const char* text :
-       {"tp", "tp:urgent", "dp:bulk:4", "dp:bulk:4:min=10M:max=1G:flight=64K", "x:max=1536", "a.b-c_9:normal"}) {
+  for (const char* text : {"tp", "tp:urgent", "dp:bulk:4", "dp:bulk:4:min=10M:max=1G:flight=64K", "x:max=1536",
+                           "a.b-c_9:normal", "dp:copy=2G:cores=0-3+7", "dp:cores=any"}) {
     const auto lane = parse_lane(text);
     ASSERT_TRUE(lane.ok()) << text << ": " << lane.status().text();
     EXPECT_EQ(to_text(*lane), text);
@@ -38,7 +38,9 @@ INSTANTIATE_TEST_SUITE_P(
                     BadLane{"tp:min=", "min is ''"}, BadLane{"tp:speed=1M", "'speed=1M'"},
                     BadLane{"tp:min=2M:max=1M", "at most its max"}, BadLane{"tp:max=1M:urgent", "'urgent'"},
                     BadLane{"tp:flight=1", "flight is '1'"}, BadLane{"tp:urgent:1:2", "'2'"},
-                    BadLane{"a123456789012345678901234567890123", "its name"}));
+                    BadLane{"tp:cores=3-1", "cores is '3-1'"}, BadLane{"tp:cores=", "cores is ''"},
+                    BadLane{"tp:cores=1+", "cores is '1+'"}, BadLane{"tp:cores=1024", "cores is '1024'"},
+                    BadLane{"tp:copy=-1", "copy is '-1'"}, BadLane{"a123456789012345678901234567890123", "its name"}));
 
 TEST_P(LaneTextRefused, SaysWhichPartAndWhatIsAllowed) {
   const auto lane = parse_lane(GetParam().text);
@@ -58,9 +60,10 @@ TEST(LaneTexts, AreSeparatedByCommasAndNameEachLaneOnce) {
 TEST(LaneCompletion, PrefersCodeToConfigurationToDefaults) {
   const std::vector<Lane> configured = *parse_lanes("dp:bulk:3:max=2M,default:urgent");
   const Lane asked{.name = "dp", .priority = Priority::normal};
-  EXPECT_EQ(complete(asked, configured), *parse_lane("dp:normal:3:min=0:max=2M:flight=0"));
-  EXPECT_EQ(complete(Lane{}, configured), *parse_lane("default:urgent:1:min=0:max=0:flight=0"));
-  EXPECT_EQ(complete({.name = "other"}, configured), *parse_lane("other:normal:1:min=0:max=0:flight=0"));
+  EXPECT_EQ(complete(asked, configured), *parse_lane("dp:normal:3:min=0:max=2M:flight=0:copy=0:cores=any"));
+  EXPECT_EQ(complete(Lane{}, configured), *parse_lane("default:urgent:1:min=0:max=0:flight=0:copy=0:cores=any"));
+  EXPECT_EQ(complete({.name = "other"}, configured),
+            *parse_lane("other:normal:1:min=0:max=0:flight=0:copy=0:cores=any"));
 }
 
 TEST(LaneState, KeepsEveryLaneAlive) {
@@ -70,6 +73,27 @@ TEST(LaneState, KeepsEveryLaneAlive) {
   EXPECT_EQ(state.rules.weight, 7U);
   EXPECT_EQ(state.rules.min_rate, kLaneFloor);
   EXPECT_FALSE(state.ceiling.has_value());
+  EXPECT_TRUE(state.plain);
+}
+
+TEST(LaneState, IsHeldByWhatCopiesAsByWhatIsSent) {
+  detail::LaneState state(complete(*parse_lane("dp:copy=64M"), {}), 1);
+  EXPECT_FALSE(state.plain);
+  const Nanoseconds now = std::chrono::seconds(1);
+  EXPECT_FALSE(state.held(now));
+  state.charge(std::uint64_t{1} << 30, 0, now);
+  EXPECT_FALSE(state.held(now)) << "what is sent is not what is copied";
+  state.charge(0, std::uint64_t{64} << 20, now);
+  EXPECT_TRUE(state.held(now));
+  EXPECT_GT(state.wait(now), std::chrono::milliseconds(900));
+  EXPECT_FALSE(state.held(now + std::chrono::milliseconds(1001)));
+}
+
+TEST(CoresText, NamesEachCoreOnceInOrder) {
+  EXPECT_EQ(*parse_cores("6+2-3+3"), (Cores{2, 3, 6}));
+  EXPECT_EQ(to_text(Cores{0, 1, 2, 5}), "0-2+5");
+  EXPECT_FALSE(parse_cores("2-").has_value());
+  EXPECT_FALSE(allowed_cores().empty());
 }
 
 }  // namespace

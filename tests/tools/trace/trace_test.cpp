@@ -134,6 +134,10 @@ TEST_F(TraceFiles, OfARuntimeAreReadBackWithWhatItDid) {
   ASSERT_NE(done, first.events.end());
   EXPECT_EQ(done->kind, "all_reduce");
   EXPECT_LE(done->posted_ns, done->at_ns);
+  std::int64_t slice = 0;
+  for (const TracedEvent& event : first.events) slice = std::max(slice, event.slice);
+  EXPECT_GT(slice, 0) << "turns say how far they came";
+  EXPECT_EQ(first.communicators[0].unfinished[0].waits_on, "message");
 
   const Diagnosis found = diagnose(*traces);
   EXPECT_EQ(found.kind, Diagnosis::Kind::absent);
@@ -163,11 +167,11 @@ TEST_F(TraceFiles, ThatAreNoneAreRefusedWithTheReason) {
   for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
            {"", "no trace of Sluice"},
            {"[1,2]", "no trace of Sluice"},
-           {R"({"sluice_trace":2})", "another version"},
-           {R"({"sluice_trace":1})", "'rank' is missing"},
-           {R"({"sluice_trace":1,"rank":1e300,"ranks":2})", "'rank' is no number of its kind"},
-           {R"({"sluice_trace":1,"rank":-1,"ranks":2})", "'rank' is out of range"},
-           {R"({"sluice_trace":1,"rank":"0","ranks":2})", "'rank' is no number"}}) {
+           {R"({"sluice_trace":9})", "another version"},
+           {R"({"sluice_trace":2})", "'rank' is missing"},
+           {R"({"sluice_trace":2,"rank":1e300,"ranks":2})", "'rank' is no number of its kind"},
+           {R"({"sluice_trace":2,"rank":-1,"ranks":2})", "'rank' is out of range"},
+           {R"({"sluice_trace":2,"rank":"0","ranks":2})", "'rank' is no number"}}) {
     const auto read = parse_trace(text);
     ASSERT_FALSE(read.ok()) << text;
     EXPECT_NE(read.status().text().find(says), std::string::npos) << read.status().text();
@@ -204,8 +208,14 @@ TEST(TracePictures, ShowEveryOperationOnce) {
                             .communicator = 0,
                             .sequence = 1U + static_cast<unsigned>(i),
                             .bytes = 64});
-  trace.events.push_back(
-      {.at_ns = 2500, .posted_ns = 2000, .what = "wait", .kind = "all_reduce", .sequence = 2, .peer = 3});
+  trace.events.push_back({.at_ns = 2500,
+                          .posted_ns = 2000,
+                          .what = "wait",
+                          .kind = "all_reduce",
+                          .sequence = 2,
+                          .slice = 7,
+                          .peer = 3,
+                          .reason = "room"});
   const auto chrome = nlohmann::json::parse(to_chrome({trace}));
   int begins = 0;
   for (const auto& event : chrome["traceEvents"]) begins += event["ph"] == "b" ? 1 : 0;
@@ -213,6 +223,7 @@ TEST(TracePictures, ShowEveryOperationOnce) {
   const std::string svg = to_svg({trace});
   EXPECT_NE(svg.find("all_reduce #3 on world"), std::string::npos);
   EXPECT_NE(svg.find("#cc0000"), std::string::npos);
+  EXPECT_NE(svg.find("slice 7, waits for rank 3 (room)"), std::string::npos);
 }
 
 }  // namespace
