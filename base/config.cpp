@@ -48,7 +48,7 @@ constexpr std::array<SettingRow, kSettings> kRows{{
     {Setting::lanes, "lanes", "SLUICE_LANES", "",
      "what code leaves open of a lane: "
      "NAME[:PRIORITY[:WEIGHT]][:min=RATE][:max=RATE][:flight=BYTES][:copy=RATE][:cores=CORES],..."},
-    {Setting::lane_delay, "lane_delay", "SLUICE_LANE_DELAY", "150us",
+    {Setting::lane_delay, "lane_delay", "SLUICE_LANE_DELAY", "75us",
      "how long what left on a lane may hold up more urgent lanes that use the same network"},
     {Setting::trace, "trace", "SLUICE_TRACE", "auto",
      "folder for the last events when operations fail, read by sluice trace; auto: /tmp/sluice-UID (TMPDIR); off: "

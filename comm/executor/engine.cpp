@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -37,8 +36,6 @@ bool all_shared_memory(const std::vector<Transport*>& transports) {
 Engine::Engine(const Clock& clock, std::vector<Transport*> transports, Options options)
     : clock_(clock), transports_(std::move(transports)), options_(options) {
   if (!options_.crowded && all_shared_memory(transports_)) spins_ = kSpins;
-  alarm_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  SLUICE_ASSERT(alarm_, "an eventfd for whoever sleeps can be made");
   SLUICE_ASSERT(transports_.size() <= kWaitAnyMax, "more transports than one wait can take");
   if (!options_.thread) return;
   sigset_t all, before;  // signals are the application's: its handlers do not run on our thread
@@ -100,21 +97,34 @@ void Engine::wait(Operation& operation) {
   if (driver_) return driver_(operation);
   if (operation.communicator().lane_state().pinned && options_.thread) return wait_for_thread(operation);
   waits_.fetch_add(1, std::memory_order_relaxed);
+  const std::uint8_t priority = operation.communicator().lane_state().rules.priority;
   const auto done = [&operation] { return operation.finished(); };
-  const auto wanted = [this] { return wanted_.load(std::memory_order_relaxed) > 0; };
+  const auto wanted = [&] {
+    return wanted_.load(std::memory_order_relaxed) > 0 || (options_.crowded && onlookers_.more_urgent(priority));
+  };
   for (int round = 0; !done(); ++round) {
+    if (options_.crowded && is_outranked(priority)) {
+      nap(round);
+      continue;
+    }
     // Whoever sleeps for all may go on sleeping, once we had a look.
     const bool may_drive = !wanted() && (round == 0 || !onlookers_.sleepers());
     if (may_drive && take_token()) {
+      driving_.store(priority, std::memory_order_relaxed);
       if (drive_until([&] { return done() || wanted(); })) give_token();
     } else {
-      onlookers_.begin_wait();
+      onlookers_.begin_wait(priority);
       wait_for_owner(operation, round);
-      onlookers_.end_wait();
+      onlookers_.end_wait(priority);
     }
   }
   // What others posted meanwhile has nobody now who drives it.
   if (drowsy_.load(std::memory_order_relaxed) && unfinished_.load(std::memory_order_relaxed) > 0) serve_.notify_one();
+}
+
+// Somebody waits or drives here for something more urgent, and drives our operation too when there is time for it.
+bool Engine::is_outranked(std::uint8_t priority) const {
+  return onlookers_.more_urgent(priority) || (token_.taken() && driving_.load(std::memory_order_relaxed) < priority);
 }
 
 // Somebody else drives, our operation too. If it is the engine's thread, it makes way.
@@ -137,7 +147,7 @@ void Engine::wait_for_thread(Operation& operation) {
 
 void Engine::wake_onlookers() {
   if (onlookers_.waiters()) wake_waiters();
-  if (onlookers_.sleepers()) sound_alarm();
+  if (onlookers_.sleepers()) alarms_.sound();
 }
 
 void Engine::wake_waiters() {
@@ -153,14 +163,14 @@ void Engine::poll() {
 }
 
 void Engine::with_token(const std::function<void()>& action) {
-  onlookers_.begin_wait();
+  onlookers_.begin_wait(0);
   wanted_.fetch_add(1, std::memory_order_relaxed);
   while (!take_token()) {
     wake();
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   wanted_.fetch_sub(1, std::memory_order_relaxed);
-  onlookers_.end_wait();
+  onlookers_.end_wait(0);
   action();
   give_token();
 }

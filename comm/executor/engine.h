@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "base/unique_fd.h"
+#include "comm/executor/alarms.h"
 #include "comm/executor/onlookers.h"
 #include "comm/executor/operation.h"
 #include "comm/executor/owner_token.h"
@@ -74,15 +74,27 @@ class Engine {
   static constexpr int kStepsAlone = 64;   // steps of a turn when only one communicator has work
   static constexpr int kLooksAtPost = 24;  // about as long as a cache line needs to come from a peer that posts now
 
+  using Active = std::vector<CommunicatorState*>;  // of one priority, with operations
+
   bool run_alone(Operation& operation);
   void admit(Operation* operation);
   void take_posts();
   bool turn_of_one();
   void show_urgency();
   void make_way(std::size_t priority);
+  bool makes_room(std::size_t priority, Nanoseconds now);
+  bool make_room();
+  void nap(int number);
+  bool is_outranked(std::uint8_t priority) const;
+  std::uint64_t urgency_elsewhere(std::size_t priority) const;
+  bool more_urgent_elsewhere(std::size_t priority) const {
+    return options_.crowded && urgency_elsewhere(priority) != 0;
+  }
+  bool is_alone(const LaneState& only) const {
+    return only.plain && (!options_.crowded || urgency_elsewhere(only.rules.priority) == 0);
+  }
   bool turn_of_most_urgent(Nanoseconds now);
   bool turn_of_starving(Nanoseconds now);
-  using Active = std::vector<CommunicatorState*>;  // of one priority, with operations
   bool turn_alone(Active& lane);
   bool turn_of(Active& lane, std::size_t at, Nanoseconds now);
   void settle(Active& lane, std::size_t at, int finished, bool idle);
@@ -96,9 +108,7 @@ class Engine {
   bool may_yield(Nanoseconds idle_for);
   void yield();
   bool sleep(Nanoseconds at_most);
-  void poll_descriptors(Nanoseconds at_most) const;
-  void sound_alarm();
-  void stop_alarm();
+  void poll_descriptors(int alarm, Nanoseconds at_most) const;
   void wait_for_owner(Operation& operation, int round);
   // Something ended, or the token is free: whoever waits for an owner looks again. Missed at worst for kWaitForOwnerMax.
   void tell_waiters() {
@@ -151,12 +161,19 @@ class Engine {
   std::array<std::uint64_t, kPriorities> served_{};  // LaneShare of the lane of each priority that was served last
   std::optional<Nanoseconds> held_until_;            // a lane waits for its ceiling
   std::optional<std::uint8_t> shown_;                // the priority that the other ranks of this host were shown last
+  std::array<Nanoseconds, kPriorities>
+      moved_at_{};                        // crowded: when something of each priority last moved or was posted
+  std::uint64_t elsewhere_ = 0;           // what more urgent ranks of this host showed last
+  Nanoseconds elsewhere_at_{0};           // and when it changed
+  bool makes_room_ = false;               // something is held back for what is more urgent; as of the last pass
+  int naps_ = 0;                          // since something moved
+  std::atomic<std::uint8_t> driving_{0};  // the priority of the operation for which the token was taken; a hint
   Nanoseconds last_watch_{0};
 
   bool serving_ = false;        // under the token; the engine's thread has it
   std::atomic<int> pinned_{0};  // active communicators of lanes that are served by the engine's thread alone
   bool prepared_ = false;       // under the token; a sleeper told the transports that it sleeps
-  UniqueFd alarm_;              // wakes all that sleep, whoever took the transports' events
+  Alarms alarms_;               // wake all that sleep, whoever took the transports' events
   std::mutex waiting_mutex_;    // between a waiter's last look and its sleep
   std::condition_variable waiting_;
   std::atomic<std::uint32_t> waits_{0};  // calls of wait(): a hint

@@ -1,8 +1,6 @@
 // How the engine waits when nothing can move: spin, yield, sleep. Who drives is in engine.cpp.
 #include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -19,6 +17,8 @@ constexpr Nanoseconds kLongYield = std::chrono::milliseconds(2);  // a slice of 
 constexpr int kSleepsAfterLongYield = 100;
 constexpr Nanoseconds kSwitch = std::chrono::nanoseconds(1500);  // more than a yield to nobody mostly takes
 constexpr int kYieldsAfterSwitch = 50;
+constexpr Nanoseconds kNapMin = std::chrono::microseconds(20);
+constexpr Nanoseconds kNapMax = std::chrono::microseconds(200);
 constexpr int kSpinsAtFullSpeed = 32;
 
 void relax() {
@@ -63,12 +63,13 @@ bool Engine::idle(Nanoseconds& idle_since) {
   const bool alone = !options_.crowded && yields_due_ == 0;
   if (alone && now - idle_since < std::min(options_.spin, kSpinBeforeYield)) return true;
   bool owner = true;
-  if (held_until_)
-    owner = sleep(std::clamp<Nanoseconds>(*held_until_ - now, Nanoseconds(0), kSleepMax));
-  else if (may_yield(now - idle_since))
+  const bool only_held = held_until_ && active_count_ == 1;
+  if (makes_room_)
+    owner = make_room();
+  else if (!only_held && may_yield(now - idle_since))
     yield();
   else
-    owner = sleep(kSleepMax);
+    owner = sleep(std::clamp(held_until_.value_or(now + kSleepMax) - now, Nanoseconds(0), kSleepMax));
   if (owner) count_blocked(clock_.now() - now);
   return owner;
 }
@@ -78,6 +79,18 @@ bool Engine::may_yield(Nanoseconds idle_for) {
   --sleeps_due_;
   return false;
 }
+
+// The cores are for what is more urgent. If that goes on here, it is looked for; else it gets this core without being asked for it.
+// False: the token is another's now.
+bool Engine::make_room() {
+  if (active_count_ > 1) return sched_yield(), true;
+  give_token();
+  nap(naps_++);
+  return take_token();
+}
+
+// Nobody is told and nobody need wake us.
+void Engine::nap(int number) { std::this_thread::sleep_for(std::min(kNapMin * (1 << std::min(number, 10)), kNapMax)); }
 
 // A peer may want this very core, even if there are enough for all: two yields in a row show it, for one may have met an interrupt.
 // Then the next waits yield at once. A yield gives the core to
@@ -103,39 +116,31 @@ bool Engine::sleep(Nanoseconds at_most) {
   prepared_ = true;
   if (pass() > 0) return end_sleep(), true;
   for (const Transport* transport : transports_) at_most = std::min(at_most, transport->patience());
-  onlookers_.begin_sleep();
   const bool serving = std::exchange(serving_, false);
-  token_.give();
-  poll_descriptors(at_most);
-  onlookers_.end_sleep();
+  {
+    const Alarms::Sleeper sleeper(alarms_);
+    onlookers_.begin_sleep();
+    token_.give();
+    poll_descriptors(sleeper.fd(), at_most);
+    onlookers_.end_sleep();
+  }
   if (!take_token()) return false;
   serving_ = serving;
   return true;
 }
 
-// An event of a transport may be another thread's by the time that we look, and an alarm is everybody's until the last sleeper woke.
-void Engine::poll_descriptors(Nanoseconds at_most) const {
+// An event of a transport may be another thread's by the time that we look.
+void Engine::poll_descriptors(int alarm, Nanoseconds at_most) const {
   std::array<pollfd, kWaitAnyMax + 1> polled{};
   std::size_t count = 0;
   for (const Transport* transport : transports_) polled[count++] = {transport->wait_fd(), POLLIN, 0};
-  polled[count++] = {alarm_.get(), POLLIN, 0};
+  polled[count++] = {alarm, POLLIN, 0};
   const timespec timeout = to_timespec(at_most);
   ppoll(polled.data(), count, &timeout, nullptr);  // a signal or an error is an early return
 }
 
-void Engine::sound_alarm() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(alarm_.get(), &one, sizeof one);  // full: it sounds already
-}
-
-void Engine::stop_alarm() {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(alarm_.get(), &count, sizeof count);  // empty: it did not sound
-}
-
 void Engine::end_sleep() {
   if (onlookers_.sleepers()) return;
-  stop_alarm();  // under the token: nobody sounds it for somebody who is not asleep yet
   for (Transport* transport : transports_) transport->cancel_wait();
   prepared_ = false;
 }

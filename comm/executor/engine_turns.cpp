@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kStepsShared = 1;           // one slice step: the most that an urgent operation waits for
 constexpr std::size_t kTurnsPerPass = 4;  // turns between two looks at the transports
+// So long after its last step what is urgent has the cores to itself; then it waits for somebody who computes.
+constexpr Nanoseconds kRoomForUrgent = std::chrono::microseconds(100);
 
 // Stable, for few that are nearly in order; takes no memory.
 void sort_by_share(std::vector<CommunicatorState*>& lane) {
@@ -36,7 +38,10 @@ void Engine::admit(Operation* operation) {
   communicator.lane_state().share.catch_up(served_[priority]);
   active_[priority].push_back(&communicator);
   ++active_count_;
-  if (options_.crowded) show_urgency();
+  if (options_.crowded) {
+    moved_at_[priority] = clock_.now();
+    show_urgency();
+  }
   if (!communicator.lane_state().pinned) return;
   pinned_.fetch_add(1, std::memory_order_relaxed);
   serve_.notify_one();
@@ -44,18 +49,19 @@ void Engine::admit(Operation* operation) {
 
 // A turn of whoever is due. False: nobody could move anything.
 bool Engine::turn_of_one() {
-  held_until_.reset();
-  if (active_count_ == 1)
-    for (auto& lane : active_)
-      if (!lane.empty() && lane.front()->lane_state().plain) return turn_alone(lane);
   if (active_count_ == 0) return false;
+  if (active_count_ == 1)
+    for (Active& lane : active_)
+      if (!lane.empty() && is_alone(lane.front()->lane_state())) return turn_alone(lane);
   const Nanoseconds now = clock_.now();
   return turn_of_starving(now) || turn_of_most_urgent(now);
 }
 
 // The most urgent that can move; of one priority, whose lane moved least by its weight, of one lane the one that waited longest.
 bool Engine::turn_of_most_urgent(Nanoseconds now) {
-  for (auto& lane : active_) {
+  for (std::size_t priority = 0; priority < kPriorities; ++priority) {
+    Active& lane = active_[priority];
+    if (!lane.empty() && options_.crowded && makes_room(priority, now)) return false;
     sort_by_share(lane);
     for (std::size_t i = 0; i < lane.size();) {
       const std::size_t before = lane.size();
@@ -69,8 +75,9 @@ bool Engine::turn_of_most_urgent(Nanoseconds now) {
 // What a less urgent lane is guaranteed comes before what more urgent ones ask for.
 bool Engine::turn_of_starving(Nanoseconds now) {
   bool most_urgent = true;
-  for (auto& lane : active_) {
-    if (lane.empty() || std::exchange(most_urgent, false)) continue;
+  for (std::size_t priority = 0; priority < kPriorities; ++priority) {
+    Active& lane = active_[priority];
+    if (lane.empty() || (std::exchange(most_urgent, false) && !more_urgent_elsewhere(priority))) continue;
     for (std::size_t i = 0; i < lane.size(); ++i)
       if (lane[i]->lane_state().floor.any(now) && turn_of(lane, i, now)) return true;
   }
@@ -98,8 +105,10 @@ bool Engine::turn_of(Active& lane, std::size_t at, Nanoseconds now) {
   CommunicatorState::Moved bytes;
   const CommunicatorState::Turn turn = lane[at]->turn(kStepsShared, &bytes);
   if (turn.moved) {
+    naps_ = 0;
     served_[state.rules.priority] = state.share.moved();
     state.charge(bytes.sent, bytes.here, now);
+    moved_at_[state.rules.priority] = now;
   }
   settle(lane, at, turn.finished, turn.idle);
   const auto place = lane.begin() + static_cast<std::ptrdiff_t>(at);
@@ -134,16 +143,36 @@ void Engine::show_urgency() {
   for (Transport* transport : transports_) transport->show_urgency(most);
 }
 
+std::uint64_t Engine::urgency_elsewhere(std::size_t priority) const {
+  std::uint64_t all = 0;
+  for (const Transport* transport : transports_)
+    all += transport->urgency_elsewhere(static_cast<std::uint8_t>(priority));
+  return all;
+}
+
 // After a slice: another rank may want this very core for something more urgent.
 void Engine::make_way(std::size_t priority) {
-  if (std::any_of(transports_.begin(), transports_.end(), [&](const Transport* one) {
-        return one->more_urgent_elsewhere(static_cast<std::uint8_t>(priority));
-      }))
-    sched_yield();
+  if (more_urgent_elsewhere(priority)) sched_yield();
+}
+
+// Where ranks share cores, a slice of what is less urgent would hold up not only what is urgent here.
+bool Engine::makes_room(std::size_t priority, Nanoseconds now) {
+  const std::uint64_t elsewhere = urgency_elsewhere(priority);
+  const bool here = std::any_of(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(priority),
+                                [](const Active& lane) { return !lane.empty(); });
+  if (elsewhere == 0 && !here) return false;
+  if (elsewhere != 0 && elsewhere != std::exchange(elsewhere_, elsewhere)) elsewhere_at_ = now;
+  Nanoseconds last = elsewhere == 0 ? Nanoseconds(0) : elsewhere_at_;
+  for (std::size_t i = 0; i < priority; ++i)
+    if (!active_[i].empty()) last = std::max(last, moved_at_[i]);
+  if (now - last >= kRoomForUrgent) return false;
+  return makes_room_ = true;
 }
 
 std::size_t Engine::pass() {
   std::size_t moved = 0;
+  held_until_.reset();
+  makes_room_ = false;
   do take_posts();
   while (turn_of_one() && ++moved < kTurnsPerPass);
   for (Transport* transport : transports_) moved += transport->progress();

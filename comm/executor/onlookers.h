@@ -1,8 +1,9 @@
 // How many threads wait for what the owner of an engine does, in one word: the owner looks at it often.
 //
-//   Waiters   want the token, or an operation that the owner drives: the engine's thread makes way for them.
+//   Waiters   want the token, or an operation that the owner drives, of some priority: the engine's thread makes way for them, and so does
+//             who drives for something less urgent.
 //   Sleepers  sleep on the transports' descriptors, without the token.
-//   Threads   any. A hint: it orders nothing.
+//   Threads   any; at most 4,095 waiters of a priority and 65,535 sleepers. A hint: it orders nothing.
 #pragma once
 
 #include <atomic>
@@ -12,18 +13,20 @@ namespace sluice::detail {
 
 class Onlookers {
  public:
-  void begin_wait() { all_.fetch_add(kWaiter, std::memory_order_relaxed); }
-  void end_wait() { all_.fetch_sub(kWaiter, std::memory_order_relaxed); }
+  void begin_wait(std::uint8_t priority) { all_.fetch_add(one_of(priority), std::memory_order_relaxed); }
+  void end_wait(std::uint8_t priority) { all_.fetch_sub(one_of(priority), std::memory_order_relaxed); }
   void begin_sleep() { all_.fetch_add(kSleeper, std::memory_order_relaxed); }
   void end_sleep() { all_.fetch_sub(kSleeper, std::memory_order_relaxed); }
 
   bool any() const { return all_.load(std::memory_order_relaxed) != 0; }
   bool waiters() const { return all_.load(std::memory_order_relaxed) % kSleeper != 0; }
+  bool more_urgent(std::uint8_t priority) const { return all_.load(std::memory_order_relaxed) % one_of(priority) != 0; }
   bool sleepers() const { return all_.load(std::memory_order_relaxed) >= kSleeper; }
 
  private:
-  static constexpr std::uint64_t kWaiter = 1;
-  static constexpr std::uint64_t kSleeper = std::uint64_t{1} << 32;
+  static constexpr int kBits = 12;
+  static constexpr std::uint64_t kSleeper = std::uint64_t{1} << (4 * kBits);
+  static constexpr std::uint64_t one_of(std::uint8_t priority) { return std::uint64_t{1} << (priority * kBits); }
   std::atomic<std::uint64_t> all_{0};
 };
 

@@ -34,7 +34,7 @@ struct ArenaHead {
   alignas(kCacheLine) std::atomic<std::uint32_t> attention;
   // How urgent the owner's most urgent operation is: its lane + 1; 0: it has none. A hint, which orders nothing; a peer that lies
   // makes others yield too often.
-  alignas(kCacheLine) std::atomic<std::uint8_t> urgency;
+  alignas(kCacheLine) std::atomic<std::uint32_t> urgency;
 };
 inline constexpr std::size_t kArenaHeadBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;

@@ -41,7 +41,7 @@ class ShmTransport final : public Transport {
   Result<InFlow*> open_in(Rank peer, FlowId flow, RingShape shape) override;
   void use_lane(std::uint64_t, const LaneRules&) override {}  // progress() moves nothing of a flow
   void show_urgency(std::optional<std::uint8_t> lane) override;
-  bool more_urgent_elsewhere(std::uint8_t lane) const override;
+  std::uint64_t urgency_elsewhere(std::uint8_t lane) const override;
   void close_flows(std::uint64_t communicator) override;
   std::size_t progress() override;
   void prepare_wait() override { sleeper_.prepare(); }
