@@ -67,6 +67,7 @@ LinkSight look_at(int fd) {
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return sight;
   sight.acknowledged = info.tcpi_bytes_acked;
   if (info.tcpi_min_rtt != ~0U) sight.round_trip = std::chrono::microseconds(info.tcpi_min_rtt);
+  sight.now_round_trip = std::chrono::microseconds(info.tcpi_rtt);
   return sight;
 }
 

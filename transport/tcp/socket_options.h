@@ -32,6 +32,7 @@ struct LinkSight {
   std::size_t in_kernel = 0;       // bytes not yet acknowledged, sent or not
   std::uint64_t acknowledged = 0;  // bytes, since the connection was made
   Nanoseconds round_trip{0};       // the least seen lately
+  Nanoseconds now_round_trip{0};   // of late, with the queues on the way
 };
 LinkSight look_at(int fd);
 std::size_t bytes_in_kernel(int fd);

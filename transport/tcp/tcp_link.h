@@ -124,6 +124,7 @@ class TcpLink {
   bool anything_to_send() const;
   bool is_owed(Nanoseconds now) const;
   void look(Nanoseconds now);
+  std::size_t guaranteed() const;
   Lane* next_lane(const TcpTurn& turn);
   Result<std::size_t> add_messages(const TcpTurn& turn);
   Status add_message(Out& out);
@@ -148,6 +149,7 @@ class TcpLink {
   Nanoseconds looked_{0};                     // when that was looked at last
   std::uint64_t acknowledged_ = 0;            // bytes, then
   Nanoseconds round_trip_{0};                 // the least, then
+  Nanoseconds now_round_trip_{0};             // with the queues on the way, then
   std::size_t bound_ = 0;                     // bytes in the kernel; 0: the kernel's choice
   bool queued_ = false;                       // something was sent since the kernel was seen to hold little
   bool has_message_ = false;                  // the batch: not only opens and credits, which never wait

@@ -14,6 +14,7 @@ constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(10);
 constexpr double kLookMax = 1;                    // seconds: what was seen before says nothing of now
 constexpr std::size_t kLittleInKernel = 1 << 15;  // bytes: less keeps nobody waiting
 constexpr std::size_t kBoundMin = 1 << 13;
+constexpr double kGuaranteeSpare = 1.5;
 constexpr std::size_t kBoundAtFirst = 1 << 15;
 constexpr std::size_t kBoundMax = 1 << 23;
 
@@ -27,17 +28,26 @@ std::size_t TcpLink::bound(Nanoseconds delay, Nanoseconds now) {
     if (const std::size_t bytes = lane->of->rules.in_flight; bytes != 0) said = std::min(said.value_or(bytes), bytes);
   const double seconds = std::chrono::duration<double>(delay + round_trip_).count();
   const auto carried = rate_ == 0 ? kBoundAtFirst : static_cast<std::size_t>(rate_ * seconds);
-  const std::size_t wanted = said.value_or(std::clamp(carried, kBoundMin, kBoundMax));
+  const std::size_t wanted = said.value_or(std::max(std::clamp(carried, kBoundMin, kBoundMax), guaranteed()));
   if (bound_ != 0 && wanted > bound_ - bound_ / 8 && wanted < bound_ + bound_ / 8) return 0;
   bound_ = wanted;
   bound_in_flight(fd(), bound_);
   return bound_;
 }
 
+// What must be under way for the lanes to get what they are guaranteed, however long the queues of others are.
+std::size_t TcpLink::guaranteed() const {
+  double rate = 0;
+  for (const auto& lane : lanes_) rate += static_cast<double>(lane->of->rules.min_rate);
+  const double bytes = kGuaranteeSpare * rate * std::chrono::duration<double>(now_round_trip_).count();
+  return std::min(static_cast<std::size_t>(bytes), kBoundMax);
+}
+
 // Over short times a burst would look like a rate.
 void TcpLink::look(Nanoseconds now) {
   const LinkSight sight = look_at(fd());
   round_trip_ = sight.round_trip;
+  now_round_trip_ = sight.now_round_trip;
   const std::uint64_t fresh = sight.acknowledged - std::exchange(acknowledged_, sight.acknowledged);
   const double passed = std::chrono::duration<double>(now - std::exchange(looked_, now)).count();
   rate_ = passed > kLookMax ? 0 : std::max(static_cast<double>(fresh) / passed, rate_ * kRateFades);

@@ -26,7 +26,7 @@ from . import capture, job, namespaces, network, open_mpi
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 REAP_DEADLINE = 10.0  # seconds, after SIGKILL
-TOOLS = {'ip': 'iproute2', 'tc': 'iproute2', 'bridge': 'iproute2', 'unshare': 'util-linux'}  # and the package that Debian has each in
+TOOLS = {'ip': 'iproute2', 'tc': 'iproute2', 'bridge': 'iproute2', 'unshare': 'util-linux', 'taskset': 'util-linux'}  # and the package that Debian has each in
 # A host's own name, so that programs that tell hosts apart by it do.
 NAMED = ('unshare', '--uts', '--', 'sh', '-c', 'echo "$0" >/proc/sys/kernel/hostname && exec "$@"')
 
@@ -47,12 +47,22 @@ def missing():
         return f'no host can be made here: {error}'
 
 
+def shares_of_cores(count):
+    """As taskset takes them, or None of each where there are too few."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < count:
+        return [None] * count
+    return [','.join(map(str, cores[host::count])) for host in range(count)]
+
+
 class Hosts:
     """Entered and left by one thread, the main one if signals are to be seen; between, any thread, one call at a time."""
 
-    def __init__(self, count, rate='1gbit', burst='16kb', latency='20ms', inward=False, congestion=None):
-        """congestion: a TCP congestion control, such as reno; None: the machine's own."""
+    def __init__(self, count, rate='1gbit', burst='16kb', latency='20ms', inward=False, congestion=None, own_cores=False):
+        """congestion: a TCP congestion control, such as reno; None: the machine's own. own_cores: each host gets a share of the cores for
+        itself, where there is one for each; else all have all."""
         self.count = count
+        self._cores = shares_of_cores(count) if own_cores else [None] * count
         self.jobs = 0  # started so far
         self._shape = network.Shape(rate, burst, latency, inward)
         self._congestion = congestion
@@ -91,10 +101,17 @@ class Hosts:
     def start(self, host, argv, env=None, **popen):
         """A subprocess.Popen that leads a process group of its own. env: variables besides this process's."""
         popen.setdefault('stdin', subprocess.DEVNULL)
-        words = ['ip', 'netns', 'exec', self.namespace(host), *NAMED, f'host{host}', *map(str, argv)]
+        words = ['ip', 'netns', 'exec', self.namespace(host), *NAMED, f'host{host}', *self._on_cores(host), *map(str, argv)]
         process = subprocess.Popen(words, env={**os.environ, **(env or {})}, start_new_session=True, **popen)
         self._started.append(process)
         return process
+
+    def _on_cores(self, host):
+        return [] if self._cores[host] is None else ['taskset', '-c', self._cores[host]]
+
+    def cores(self):
+        """As taskset takes them, of each host, with slashes; '-': all."""
+        return '/'.join(cores or '-' for cores in self._cores)
 
     def kill(self, process):
         """With its group. What has left the group dies with the hosts."""

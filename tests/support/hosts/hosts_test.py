@@ -125,6 +125,17 @@ class Network(OnTwoHosts):
             self.assertEqual(links_outside(), before)
         self.assertEqual(links_outside(), before)
 
+    def test_hosts_may_have_cores_of_their_own(self):
+        everything = len(os.sched_getaffinity(0))
+        with Hosts(2, own_cores=True) as apart:
+            cores = [one.output.split() for one in apart.run_job(['python3', '-c', 'import os; print(*sorted(os.sched_getaffinity(0)))'])]
+        if everything < 2:
+            self.assertEqual(cores[0], cores[1])
+            return
+        self.assertEqual(len(cores[0]) + len(cores[1]), everything)
+        self.assertFalse(set(cores[0]) & set(cores[1]))
+        self.assertEqual(self.hosts.cores(), '-/-')
+
     def test_each_host_has_its_name(self):
         names = [self.hosts.start(host, ['hostname'], stdout=subprocess.PIPE, text=True).communicate()[0] for host in (0, 1)]
         self.assertEqual(names, ['host0\n', 'host1\n'])
@@ -302,6 +313,14 @@ class OpenMpi(OnTwoHosts):
         ranks = sorted(line.split() for line in ended.output.splitlines())
         self.assertEqual([rank[:2] for rank in ranks], [['0', 'host0'], ['1', 'host0'], ['2', 'host1'], ['3', 'host1']])
         self.assertEqual(len({rank[2] for rank in ranks}), 2)
+
+    def test_its_ranks_keep_to_the_cores_of_their_hosts(self):
+        with Hosts(2, own_cores=True) as apart:
+            ended = apart.run_open_mpi(['sh', '-c', 'echo $(hostname) $(taskset -cp $$ | sed "s/.*: //")'])
+        self.assertEqual(ended.code, 0, ended.output)
+        seen = dict(line.split() for line in ended.output.splitlines())
+        if len(os.sched_getaffinity(0)) > 1:
+            self.assertNotEqual(seen['host0'], seen['host1'])
 
     def test_a_rank_that_fails_makes_it_fail(self):
         self.assertEqual(self.hosts.run_open_mpi(['sh', '-c', 'exit $OMPI_COMM_WORLD_RANK']).code, 1)

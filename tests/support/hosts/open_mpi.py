@@ -26,7 +26,7 @@ def run_open_mpi(hosts, argv, ranks_per_host, env, settings, deadline):
     slots = ','.join(f'{hosts.address(host)}:{ranks_per_host}' for host in range(hosts.count))
     words = [LAUNCHER, '--allow-run-as-root', '--oversubscribe', '--bind-to', 'none', '--host', slots,
              '-n', hosts.count * ranks_per_host]
-    agent = f'sh {REMOTE_SHELL} {hosts.namespace("")}'
+    agent = f'sh {REMOTE_SHELL} {hosts.namespace("")} {hosts.cores()}'
     for name, value in {**SETTINGS, 'plm_rsh_agent': agent, **(settings or {})}.items():
         words += ['--mca', name, value]
     with Mpirun(hosts, 0, 0, 'mpirun', [*words, *argv], env) as running:
