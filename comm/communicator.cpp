@@ -180,7 +180,7 @@ Status Communicator::close() {
   Group barriers;
   for (detail::CommunicatorState* one : state_->used()) barriers.add(one->post(barrier_call(*one), {}));
   SLUICE_TRY(barriers.wait());
-  for (detail::CommunicatorState* one : state_->used()) one->mark_closed();
+  state_->mark_closed();
   return {};
 }
 

@@ -53,7 +53,7 @@ Result<std::unique_ptr<Runtime>> assemble(std::unique_ptr<Control> control, cons
   apply_log_level(config);
   detail::RuntimeState::Parts parts;
   SLUICE_TRY_ASSIGN(parts.lanes, configured_lanes(config));
-  for (const Lane& lane : parts.lanes) SLUICE_TRY(check_cores(complete(lane, {})));
+  for (const Lane& lane : parts.lanes) SLUICE_TRY(check_cores(complete(lane, {}), allowed_cores()));
   parts.config = config;
   parts.clock = &RealClock::instance();
   const std::string& wanted = config.text(Setting::transport);

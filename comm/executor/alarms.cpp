@@ -6,23 +6,32 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/assert.h"
-
 namespace sluice::detail {
+
+namespace {
+
+UniqueFd make_alarm() { return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+
+}  // namespace
+
+// One at least is there while descriptors are.
+Alarms::Alarms() {
+  if (UniqueFd first = make_alarm(); first) spare_.push_back(std::move(first));
+}
 
 Alarms::Sleeper::Sleeper(Alarms& alarms) : alarms_(alarms) {
   const std::lock_guard lock(alarms.mutex_);
   if (alarms.spare_.empty()) {
-    fd_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    SLUICE_ASSERT(fd_, "an eventfd for whoever sleeps can be made");
+    fd_ = make_alarm();
   } else {
     fd_ = std::move(alarms.spare_.back());
     alarms.spare_.pop_back();
   }
-  alarms.set_.push_back(fd_.get());
+  if (fd_) alarms.set_.push_back(fd_.get());
 }
 
 Alarms::Sleeper::~Sleeper() {
+  if (!fd_) return;
   const std::lock_guard lock(alarms_.mutex_);
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t got = ::read(fd_.get(), &count, sizeof count);  // empty: it did not sound

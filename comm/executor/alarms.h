@@ -20,12 +20,13 @@ class Alarms {
     ~Sleeper();
     Sleeper(const Sleeper&) = delete;
     Sleeper& operator=(const Sleeper&) = delete;
-    int fd() const { return fd_.get(); }
+    int fd() const { return fd_.get(); }  // -1: this process has no descriptor left
 
    private:
     Alarms& alarms_;
     UniqueFd fd_;
   };
+  Alarms();
   void sound();
 
  private:

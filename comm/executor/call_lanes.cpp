@@ -13,31 +13,37 @@ std::uint64_t agreement_hash(const Lane& lane) {
                static_cast<std::uint8_t>(*lane.priority));
 }
 
+bool CallLanes::Key::is_of(const Lane& asked) const {
+  return name == asked.name && priority == asked.priority && weight == asked.weight;
+}
+
 Result<CommunicatorState*> CallLanes::find(CommunicatorState& parent, const Lane& asked) {
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [lane, state] : made_)
-      if (lane == asked) return state.get();
+    for (const auto& [key, state] : made_)
+      if (key.is_of(asked)) return state == nullptr ? &parent : state.get();
   }
   SLUICE_TRY(parent.check_callable());
   SLUICE_TRY_ASSIGN(const Lane lane, parent.runtime().complete_lane(asked));
   const std::uint64_t agreed = agreement_hash(lane);
-  if (agreed == agreement_hash(parent.lane())) return &parent;
-  std::shared_ptr<CommunicatorState> state = make(parent, lane, agreed);
+  const bool own = agreed == agreement_hash(parent.lane());
+  std::shared_ptr<CommunicatorState> state = own ? nullptr : make(parent, lane, agreed);
   {
     const std::lock_guard lock(mutex_);
-    made_.emplace_back(asked, state);
+    made_.emplace_back(Key{asked.name, asked.priority, asked.weight}, state);
   }
+  if (own) return &parent;
   if (parent.broken()) state->mark_broken(parent.status());  // while it was made
   return state.get();
 }
 
+// One lane that was asked for in two ways is one.
 std::shared_ptr<CommunicatorState> CallLanes::make(CommunicatorState& parent, const Lane& lane,
                                                    std::uint64_t agreed) const {
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [asked, state] : made_)
-      if (agreement_hash(state->lane()) == agreed) return state;
+    for (const auto& [key, state] : made_)
+      if (state != nullptr && agreement_hash(state->lane()) == agreed) return state;
   }
   Identity identity = parent.identity();
   identity.id = mix64(identity.id ^ mix64(agreed));
@@ -49,13 +55,14 @@ std::shared_ptr<CommunicatorState> CallLanes::make(CommunicatorState& parent, co
 std::vector<CommunicatorState*> CallLanes::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<CommunicatorState*> states;
-  for (const auto& [asked, state] : made_)
-    if (std::find(states.begin(), states.end(), state.get()) == states.end()) states.push_back(state.get());
+  for (const auto& [key, state] : made_)
+    if (state != nullptr && std::find(states.begin(), states.end(), state.get()) == states.end())
+      states.push_back(state.get());
   return states;
 }
 
 void CallLanes::clear() {
-  std::vector<std::pair<Lane, std::shared_ptr<CommunicatorState>>> ended;  // without the lock
+  Made ended;  // without the lock
   {
     const std::lock_guard lock(mutex_);
     ended.swap(made_);

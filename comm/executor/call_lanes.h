@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,8 +36,17 @@ class CallLanes {
   std::shared_ptr<CommunicatorState> make(CommunicatorState& parent, const Lane& complete_lane,
                                           std::uint64_t agreed) const;
 
+  // As asked, without bounds.
+  struct Key {
+    std::string name;
+    std::optional<Priority> priority;
+    std::optional<std::uint32_t> weight;
+    bool is_of(const Lane& asked) const;
+  };
+  using Made = std::vector<std::pair<Key, std::shared_ptr<CommunicatorState>>>;  // nullptr: it is the parent's own
+
   mutable std::mutex mutex_;
-  std::vector<std::pair<Lane, std::shared_ptr<CommunicatorState>>> made_;  // GUARDED_BY(mutex_); by lane as asked
+  Made made_;  // GUARDED_BY(mutex_)
 };
 
 }  // namespace sluice::detail

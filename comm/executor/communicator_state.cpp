@@ -55,6 +55,11 @@ std::optional<Rank> CommunicatorState::rank_of_world(Rank world_rank) const {
   return static_cast<Rank>(at - identity_.members.begin());
 }
 
+void CommunicatorState::mark_closed() {
+  closed_ = true;
+  for (CommunicatorState* one : call_lanes_.all()) one->closed_ = true;
+}
+
 std::vector<CommunicatorState*> CommunicatorState::used() {
   std::vector<CommunicatorState*> all{this};
   for (CommunicatorState* one : call_lanes_.all())

@@ -71,7 +71,7 @@ class CommunicatorState {
   std::vector<CommunicatorState*> used();
   Status status() const;
   bool broken() const { return broken_.load(std::memory_order_acquire); }
-  void mark_closed() { closed_ = true; }
+  void mark_closed();  // with the lanes that its calls named
   bool closed() const { return closed_; }
   void mark_shrunk() { shrunk_ = true; }
   bool shrunk() const { return shrunk_; }

@@ -111,7 +111,9 @@ void Engine::wait(Operation& operation) {
     const bool may_drive = !wanted() && (round == 0 || !onlookers_.sleepers());
     if (may_drive && take_token()) {
       driving_.store(priority, std::memory_order_relaxed);
-      if (drive_until([&] { return done() || wanted(); })) give_token();
+      const bool owner = drive_until([&] { return done() || wanted(); });
+      driving_.store(kNobody, std::memory_order_relaxed);
+      if (owner) give_token();
     } else {
       onlookers_.begin_wait(priority);
       wait_for_owner(operation, round);
@@ -143,6 +145,13 @@ void Engine::wait_for_thread(Operation& operation) {
     std::unique_lock lock(waiting_mutex_);
     if (!operation.finished()) waiting_.wait_for(lock, kWaitForOwnerMax);
   }
+}
+
+// For a pinned lane; under the token. It may sleep where its transports' events do not wake it, for whoever drives takes them.
+void Engine::call_thread() {
+  thread_called_ = true;
+  if (onlookers_.sleepers()) alarms_.sound();
+  serve_.notify_one();
 }
 
 void Engine::wake_onlookers() {
@@ -248,6 +257,7 @@ bool Engine::take_turn_of_serving() {
 Engine::Served Engine::serve_once() {
   if (!take_turn_of_serving()) return Served::others;
   serving_ = true;
+  thread_called_ = false;
   bool busy = unfinished_.load(std::memory_order_relaxed) > 0;
   if (busy) {
     const Nanoseconds until = clock_.now() + kServeTick;
@@ -274,6 +284,7 @@ Nanoseconds Engine::pause_after(Served served, Lull& lull) {
   lull.others = served == Served::others ? std::min(lull.others + 1, kOthersTicksMax) : 0;
   lull.same_wait = served == Served::others && wait == lull.wait ? lull.same_wait + 1 : 0;
   lull.wait = wait;
+  if (served == Served::others && pinned_.load(std::memory_order_relaxed) != 0) return Nanoseconds(0);
   const bool drowsy = lull.quiet > kTicksBeforeDrowsy || lull.same_wait > kOthersTicksMax;
   drowsy_.store(drowsy, std::memory_order_relaxed);
   if (drowsy) return kDrowsyTick;

@@ -61,6 +61,7 @@ class Engine {
   void drive_with(std::function<void(Operation&)> driver) { driver_ = std::move(driver); }
   // The engine's thread runs on these cores too, and no longer on others than those that were named so. Any thread; not under the token.
   void pin(const Cores& cores);
+  const Cores& allowed() const { return allowed_; }  // where its thread may run
 
   // When the first of the lanes may go on that wait for their ceilings. As of the last pass.
   std::optional<Nanoseconds> held_until() const { return held_until_; }
@@ -141,6 +142,7 @@ class Engine {
   bool take_turn_of_serving();
   bool is_for_here(const LaneState& state) const { return !state.pinned || serving_ || !options_.thread; }
   void wait_for_thread(Operation& operation);
+  void call_thread();
 
   const Clock& clock_;
   std::vector<Transport*> transports_;
@@ -162,19 +164,24 @@ class Engine {
   std::optional<Nanoseconds> held_until_;            // a lane waits for its ceiling
   std::optional<std::uint8_t> shown_;                // the priority that the other ranks of this host were shown last
   std::array<Nanoseconds, kPriorities>
-      moved_at_{};                        // crowded: when something of each priority last moved or was posted
-  std::uint64_t elsewhere_ = 0;           // what more urgent ranks of this host showed last
-  Nanoseconds elsewhere_at_{0};           // and when it changed
-  bool makes_room_ = false;               // something is held back for what is more urgent; as of the last pass
-  int naps_ = 0;                          // since something moved
-  std::atomic<std::uint8_t> driving_{0};  // the priority of the operation for which the token was taken; a hint
+      moved_at_{};  // crowded: when something of each priority last moved or was posted
+  std::array<std::uint64_t, kPriorities>
+      elsewhere_{};  // what ranks of this host showed last that are more urgent than each
+  std::array<Nanoseconds, kPriorities> elsewhere_at_{};  // and when it changed
+  bool makes_room_ = false;  // something is held back for what is more urgent; as of the last pass
+  int naps_ = 0;             // since something moved
+  static constexpr std::uint8_t kNobody = 255;
+  std::atomic<std::uint8_t> driving_{
+      kNobody};  // the priority of the operation for which its waiter took the token; a hint
   Nanoseconds last_watch_{0};
 
-  bool serving_ = false;        // under the token; the engine's thread has it
-  std::atomic<int> pinned_{0};  // active communicators of lanes that are served by the engine's thread alone
-  bool prepared_ = false;       // under the token; a sleeper told the transports that it sleeps
-  Alarms alarms_;               // wake all that sleep, whoever took the transports' events
-  std::mutex waiting_mutex_;    // between a waiter's last look and its sleep
+  const Cores allowed_ = allowed_cores();  // as it was made
+  bool thread_called_ = false;             // under the token; for a pinned lane, until it has the token
+  bool serving_ = false;                   // under the token; the engine's thread has it
+  std::atomic<int> pinned_{0};             // active communicators of lanes that are served by the engine's thread alone
+  bool prepared_ = false;                  // under the token; a sleeper told the transports that it sleeps
+  Alarms alarms_;                          // wake all that sleep, whoever took the transports' events
+  std::mutex waiting_mutex_;               // between a waiter's last look and its sleep
   std::condition_variable waiting_;
   std::atomic<std::uint32_t> waits_{0};  // calls of wait(): a hint
   std::atomic<int> unfinished_{0};       // a hint for the engine's thread; orders nothing

@@ -12,6 +12,7 @@ namespace sluice::detail {
 namespace {
 
 constexpr Nanoseconds kSleepMax = std::chrono::milliseconds(20);
+constexpr Nanoseconds kSleepWithoutAlarm = std::chrono::milliseconds(1);
 constexpr Nanoseconds kSpinBeforeYield = std::chrono::microseconds(5);
 constexpr Nanoseconds kLongYield = std::chrono::milliseconds(2);  // a slice of who computes, not turns of who waits
 constexpr int kSleepsAfterLongYield = 100;
@@ -84,9 +85,13 @@ bool Engine::may_yield(Nanoseconds idle_for) {
 // False: the token is another's now.
 bool Engine::make_room() {
   if (active_count_ > 1) return sched_yield(), true;
+  const bool serving = std::exchange(serving_, false);
+  const int number = naps_++;
   give_token();
-  nap(naps_++);
-  return take_token();
+  nap(number);
+  if (!take_token()) return false;
+  serving_ = serving;
+  return true;
 }
 
 // Nobody is told and nobody need wake us.
@@ -114,11 +119,12 @@ bool Engine::sleep(Nanoseconds at_most) {
   }
   for (Transport* transport : transports_) transport->prepare_wait();
   prepared_ = true;
-  if (pass() > 0) return end_sleep(), true;
+  if (pass() > 0 || makes_room_) return end_sleep(), true;  // what makes room was not looked at
   for (const Transport* transport : transports_) at_most = std::min(at_most, transport->patience());
   const bool serving = std::exchange(serving_, false);
   {
     const Alarms::Sleeper sleeper(alarms_);
+    if (sleeper.fd() < 0) at_most = std::min<Nanoseconds>(at_most, kSleepWithoutAlarm);
     onlookers_.begin_sleep();
     token_.give();
     poll_descriptors(sleeper.fd(), at_most);

@@ -44,7 +44,7 @@ void Engine::admit(Operation* operation) {
   }
   if (!communicator.lane_state().pinned) return;
   pinned_.fetch_add(1, std::memory_order_relaxed);
-  serve_.notify_one();
+  if (!serving_) call_thread();
 }
 
 // A turn of whoever is due. False: nobody could move anything.
@@ -96,8 +96,12 @@ bool Engine::turn_alone(Active& lane) {
 // Whoever moved goes to the end, whoever has nothing left goes away.
 bool Engine::turn_of(Active& lane, std::size_t at, Nanoseconds now) {
   LaneState& state = lane[at]->lane_state();
-  if (!is_for_here(state)) return false;
-  if (state.held(now)) {
+  const bool broken = lane[at]->broken();  // then whoever waits is told at once
+  if (!broken && !is_for_here(state)) {
+    if (!thread_called_ && lane[at]->ripe()) call_thread();
+    return false;
+  }
+  if (!broken && state.held(now)) {
     const Nanoseconds until = now + state.wait(now);
     held_until_ = std::min(held_until_.value_or(until), until);
     return false;
@@ -161,8 +165,8 @@ bool Engine::makes_room(std::size_t priority, Nanoseconds now) {
   const bool here = std::any_of(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(priority),
                                 [](const Active& lane) { return !lane.empty(); });
   if (elsewhere == 0 && !here) return false;
-  if (elsewhere != 0 && elsewhere != std::exchange(elsewhere_, elsewhere)) elsewhere_at_ = now;
-  Nanoseconds last = elsewhere == 0 ? Nanoseconds(0) : elsewhere_at_;
+  if (elsewhere != std::exchange(elsewhere_[priority], elsewhere)) elsewhere_at_[priority] = now;
+  Nanoseconds last = elsewhere == 0 ? Nanoseconds(0) : elsewhere_at_[priority];
   for (std::size_t i = 0; i < priority; ++i)
     if (!active_[i].empty()) last = std::max(last, moved_at_[i]);
   if (now - last >= kRoomForUrgent) return false;

@@ -220,7 +220,7 @@ Result<Lane> RuntimeState::complete_lane(const Lane& asked) const {
   if (const Status wrong = check(asked); !wrong.ok()) return Error{wrong.code(), here + wrong.text()};
   Lane lane = complete(asked, parts_.lanes);
   Status wrong = check(lane);
-  if (wrong.ok()) wrong = check_cores(lane);
+  if (wrong.ok()) wrong = check_cores(lane, engine_->allowed());
   if (wrong.ok()) return lane;
   return Error{wrong.code(), here + wrong.text() + " (some of it may be from the setting lanes)"};
 }

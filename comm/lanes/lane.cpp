@@ -169,12 +169,12 @@ Lane complete(const Lane& asked, std::span<const Lane> configured) {
   return lane;
 }
 
-Status check_cores(const Lane& lane) {
-  if (lane.cores->empty()) return {};
-  const Cores allowed = allowed_cores();
+Status check_cores(const Lane& lane, const Cores& allowed) {
+  if (allowed.empty()) return {};
   for (const int core : *lane.cores)
     if (!std::binary_search(allowed.begin(), allowed.end(), core))
-      return bad(lane.name, "cores", std::to_string(core), "one on which this thread may run: " + to_text(allowed));
+      return bad(lane.name, "cores", std::to_string(core),
+                 "one on which this process could run when it joined: " + to_text(allowed));
   return {};
 }
 

@@ -63,7 +63,7 @@ Status check(const Lane& lane);
 // Every field filled: from `asked`, else from the lane of that name in `configured`, else by default.
 Lane complete(const Lane& asked, std::span<const Lane> configured);
 
-// Errors: invalid_argument where it names cores on which the calling thread may not run.
-Status check_cores(const Lane& complete_lane);
+// Errors: invalid_argument where it names cores that are not among these. None: not known, nothing is refused.
+Status check_cores(const Lane& complete_lane, const Cores& allowed);
 
 }  // namespace sluice

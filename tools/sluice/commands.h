@@ -34,6 +34,7 @@ int topo_command(const TopoOptions& options);
 struct VerifyOptions {
   bool json = false;
   bool all = false;
+  bool together = false;  // the files say what several communicators do at once
   std::vector<std::string> files;
   std::string ranks = "1..16";
   std::string collective;  // empty: all

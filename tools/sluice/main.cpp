@@ -43,6 +43,10 @@ CLI::App* add_topo(CLI::App& app, TopoOptions& options) {
 CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
   CLI::App* command = app.add_subcommand("verify", "prove schedules, and the programs that they are lowered to");
   command->add_option("file", options.files, "schedules in their text form");
+  command->add_flag(
+      "--together", options.together,
+      "the files say what several communicators do at once: lines `operation NAME COLLECTIVE[:ALGORITHM] RANKS "
+      "[PRIORITY]` and `calls RANK NAME[!] ...`, where ! waits");
   command->add_flag("--all", options.all, "every algorithm of every collective");
   command->add_option("--ranks", options.ranks, "with --all: A..B, or one number (1..16)");
   command->add_option("--collective", options.collective, "with --all: this one only");

@@ -11,6 +11,7 @@
 
 #include "tools/sluice/commands.h"
 #include "tools/sluice/proofs.h"
+#include "tools/sluice/together.h"
 
 namespace sluice::tools {
 namespace {
@@ -140,32 +141,52 @@ int verify_all(const VerifyOptions& options) {
   return summary.totals.refused == 0 ? 0 : kFailed;
 }
 
-Result<ProofReport> verify_file(const std::string& path) {
+// Of a file that was proved.
+struct Said {
+  Json json = {};
+  std::string text = {};
+};
+
+Result<Said> prove_together(const std::string& text) {
+  SLUICE_TRY_ASSIGN(const Together all, parse_together(text));
+  SLUICE_TRY(verify_composition(all.operations, all.threads, {}));
+  return Said{.json = {{"operations", all.operations.size()}, {"threads", all.threads.size()}},
+              .text = fmt::format("proved, {} operations of {} threads end right in every order of events",
+                                  all.operations.size(), all.threads.size())};
+}
+
+Result<Said> prove_text(const std::string& text) {
+  SLUICE_TRY_ASSIGN(const Schedule schedule, parse_schedule(text));
+  SLUICE_TRY_ASSIGN(const ProofReport report, prove_schedule(schedule, true));
+  return Said{.json = {{"order", std::string(name(report.proof.order))},
+                       {"in_place", report.proof.in_place},
+                       {"steps", report.steps}},
+              .text = fmt::format("proved, {} steps, order {}, {}", report.steps, name(report.proof.order),
+                                  report.proof.in_place ? "also in place" : "not in place")};
+}
+
+Result<Said> verify_file(const std::string& path, bool together) {
   std::ifstream file(path);
   if (!file) return Error{Code::invalid_argument, "can't be read"};
   std::ostringstream text;
   text << file.rdbuf();
-  SLUICE_TRY_ASSIGN(const Schedule schedule, parse_schedule(text.str()));
-  return prove_schedule(schedule, true);
+  return together ? prove_together(text.str()) : prove_text(text.str());
 }
 
 int verify_files(const VerifyOptions& options) {
   Json json = Json::array();
   bool all_proved = true;
   for (const std::string& path : options.files) {
-    const auto report = verify_file(path);
-    all_proved &= report.ok();
-    Json one = {{"file", path}, {"proved", report.ok()}};
+    const auto said = verify_file(path, options.together);
+    all_proved &= said.ok();
+    Json one = {{"file", path}, {"proved", said.ok()}};
     std::string text = path + ": ";
-    if (report.ok()) {
-      one["order"] = std::string(name(report->proof.order));
-      one["in_place"] = report->proof.in_place;
-      one["steps"] = report->steps;
-      text += fmt::format("proved, {} steps, order {}, {}", report->steps, name(report->proof.order),
-                          report->proof.in_place ? "also in place" : "not in place");
+    if (said.ok()) {
+      one.update(said->json);
+      text += said->text;
     } else {
-      one["fault"] = report.error().text;
-      text += "REFUSED: " + report.error().text;
+      one["fault"] = said.error().text;
+      text += "REFUSED: " + said.error().text;
     }
     json.push_back(std::move(one));
     if (!options.json) std::printf("%s\n", text.c_str());
@@ -179,6 +200,10 @@ int verify_files(const VerifyOptions& options) {
 int verify_command(const VerifyOptions& options) {
   if (options.all != options.files.empty()) {
     print_error("verify", {Code::invalid_argument, "give schedule files, or --all"});
+    return kUsage;
+  }
+  if (options.all && options.together) {
+    print_error("verify", {Code::invalid_argument, "--together needs files, which --all has not"});
     return kUsage;
   }
   return options.all ? verify_all(options) : verify_files(options);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -69,7 +70,8 @@ bool is_believable(const Bounds& ahead) {
 }
 
 ClockOfHost judge(const std::string& host, const Bounds& ahead) {
-  const std::int64_t doubt = std::max<std::int64_t>(0, (ahead.most - ahead.least) / 2);
+  const std::int64_t doubt =
+      std::abs(ahead.most - ahead.least) / 2;  // bounds that contradict: a clock was set meanwhile
   const bool may_agree = ahead.least <= 0 && ahead.most >= 0;
   return {.host = host, .ahead_ns = may_agree ? 0 : ahead.least + (ahead.most - ahead.least) / 2, .doubt_ns = doubt};
 }

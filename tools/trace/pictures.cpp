@@ -34,7 +34,9 @@ std::string title(const RankTrace& trace, const TracedEvent& event) {
 std::string what_of(const RankTrace& trace, const TracedEvent& event) {
   std::string text = title(trace, event);
   if (event.slice >= 0) text += fmt::format(", slice {}", event.slice);
-  if (event.peer >= 0) text += fmt::format(", waits for rank {} ({})", event.peer, event.reason);
+  const TracedCommunicator* const communicator = trace.communicator(event.communicator);
+  if (event.peer >= 0 && communicator != nullptr)
+    text += fmt::format(", waits for rank {} ({})", communicator->world_rank(event.peer), event.reason);
   return text;
 }
 

@@ -133,6 +133,21 @@ std::string messages_and_close(Runtime& runtime) {
   return after.code() == Code::invalid_argument ? "" : "a closed communicator took a call: " + after.text();
 }
 
+// A lane that carried messages alone is closed too.
+TEST(CallLanes, OfMessagesAloneAreClosedWithTheirCommunicator) {
+  const std::string wrong = run_ranks({2, "shm", {}}, [](Runtime& runtime) -> std::string {
+    Communicator world = runtime.world();
+    int value = world.rank();
+    const Status done = world.rank() == 0 ? world.send(&value, 1, DataType::int32, 1, on(kUrgent)).wait()
+                                          : world.receive(&value, 1, DataType::int32, 0, on(kUrgent)).wait();
+    if (!done.ok()) return done.text();
+    if (const Status closed = world.close(); !closed.ok()) return closed.text();
+    const Status after = world.receive(&value, 1, DataType::int32, 1 - world.rank(), on(kUrgent)).wait();
+    return after.code() == Code::invalid_argument ? "" : "a closed communicator took a call: " + after.text();
+  });
+  EXPECT_EQ(wrong, "");
+}
+
 TEST(CallLanes, CarryMessagesAndAreClosedWithTheirCommunicator) {
   for (const char* transport : {"shm", "tcp"}) EXPECT_EQ(run_ranks({2, transport, {}}, messages_and_close), "");
 }

@@ -4,6 +4,9 @@
 #include <sched.h>
 #include <time.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "comm/executor/runtime_state.h"
 #include "comm/lanes/cores.h"
 #include "tests/comm/executor/rank_threads.h"
@@ -130,8 +133,39 @@ TEST(PinnedLanes, OnCoresThatAreNotOursAreRefused) {
   EXPECT_EQ(wrong, "");
 }
 
-// The thread itself is where it was told to be, and on the cores of all lanes together.
+// Threads of this process that may run on these cores alone.
+int threads_on(const Cores& cores) {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line == "Cpus_allowed_list:\t" + to_text(cores)) ++count;
+  }
+  return count;
+}
+
+// The engine's, on the cores of all lanes together.
 TEST(PinnedLanes, PinTheThreadToTheCoresOfAllOfThem) {
+  const Cores allowed = allowed_cores();
+  if (allowed.size() < 2) GTEST_SKIP() << "one core is all that there is";
+  const std::string wrong = run_ranks({2, "shm", {}}, [&](Runtime& runtime) -> std::string {
+    Communicator world = runtime.world();
+    const auto seen = [&](int core) -> int {
+      auto pinned = world.split(0, 0, {.lane = pinned_to(core), .name = {}, .deadline = {}});
+      if (!pinned.ok() || !world.barrier().wait().ok()) return -1;
+      const int count = threads_on({allowed[0]});
+      return world.barrier().wait().ok() ? count : -1;
+    };
+    if (const int count = seen(allowed[0]); count != 2)
+      return std::to_string(count) + " threads on the first core, not 2";
+    if (const int count = seen(allowed[1]); count != 0)
+      return std::to_string(count) + " threads on the first core alone";
+    return {};
+  });
+  EXPECT_EQ(wrong, "");
+}
+
+TEST(PinnedLanes, AThreadIsPinnedWhereItIsTold) {
   const Cores allowed = allowed_cores();
   std::thread thread([] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
   ASSERT_TRUE(pin(thread, {allowed.front()}).ok());

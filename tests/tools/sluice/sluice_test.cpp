@@ -54,6 +54,7 @@ TEST(Sluice, WhatItDoesNotKnowIsRefused) {
            {"sluice topo --frobnicate 2>&1", "--frobnicate"},
            {"sluice topo extra 2>&1", "extra"},
            {"sluice verify 2>&1", "--all"},
+           {"sluice verify --all --together 2>&1", "--together needs files"},
            {"sluice verify --all --ranks 5..2 2>&1", "--ranks is '5..2'"},
            {"sluice verify --all --ranks many 2>&1", "--ranks is 'many'"},
            {"sluice verify --all --collective magic 2>&1", "'magic'"},
