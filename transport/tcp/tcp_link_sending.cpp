@@ -14,7 +14,7 @@ constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(10);
 constexpr double kLookMax = 1;                    // seconds: what was seen before says nothing of now
 constexpr std::size_t kLittleInKernel = 1 << 15;  // bytes: less keeps nobody waiting
 constexpr std::size_t kBoundMin = 1 << 13;
-constexpr double kGuaranteeSpare = 1.25;
+constexpr double kGuaranteeSpare = 1.5;
 constexpr std::size_t kBoundAtFirst = 1 << 15;
 constexpr std::size_t kBoundMax = 1 << 23;
 
