@@ -12,12 +12,14 @@
 
 import dataclasses
 import re
+import time
 
-from .namespaces import command, new_run, remove
+from .namespaces import NetworkError, command, new_run, remove
 
 INTERFACE = 'eth0'  # of each host
 SUBNET = '10.77.0'
 HOSTS_MAX = 200
+CARRIER_DEADLINE = 5.0  # seconds
 GSO_BYTES_MAX = 65536
 SEGMENT_BYTES, SEGMENT_BYTES_ON_LINK = 1448, 1514  # of TCP, and with the headers of TCP, IP and Ethernet
 NO_IPV6 = ('ipv6/conf/default/disable_ipv6', 1)  # so that nothing is sent that no program sends
@@ -71,7 +73,14 @@ class Network:
 
     def mend(self, host):
         command('ip', '-n', self.switch, 'link', 'set', f'port{host}', 'up')
-        self._set_port(host, 'forwarding')
+        until = time.monotonic() + CARRIER_DEADLINE
+        while True:  # a bridge refuses a port until its carrier has been noticed, which a busy machine is slow at
+            try:
+                return self._set_port(host, 'forwarding')
+            except NetworkError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
 
     def _set_port(self, host, state):
         command('bridge', '-n', self.switch, 'link', 'set', 'dev', f'port{host}', 'state', state)
