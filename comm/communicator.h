@@ -43,8 +43,7 @@ struct CallOptions {
   std::optional<Nanoseconds> deadline;  // no progress for so long: timeout
   std::string algorithm;                // forces one by name: unsupported if it can't
   // Runs the call there, beside the communicator's own operations and in an order of its own; on every rank, as all ranks call it. Lanes
-  // of one name, priority and weight are one, with the bounds of the first such call. The
-  // first such call takes memory as a communicator does.
+  // of one name, priority and weight are one, with the bounds of the first such call, which takes memory as a communicator does.
   std::optional<Lane> lane{};
 };
 

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 namespace sluice::detail {
-
 namespace {
 
 UniqueFd make_alarm() { return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }

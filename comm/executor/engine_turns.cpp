@@ -109,7 +109,6 @@ bool Engine::turn_of(Active& lane, std::size_t at, Nanoseconds now) {
   CommunicatorState::Moved bytes;
   const CommunicatorState::Turn turn = lane[at]->turn(kStepsShared, &bytes);
   if (turn.moved) {
-    naps_ = 0;
     served_[state.rules.priority] = state.share.moved();
     state.charge(bytes.sent, bytes.here, now);
     moved_at_[state.rules.priority] = now;
@@ -136,7 +135,9 @@ void Engine::settle(Active& lane, std::size_t at, int finished, bool idle) {
 
 void Engine::share_cores(const LaneState& state, bool moved, bool idle) {
   if (idle) show_urgency();
-  if (moved) make_way(state.rules.priority);
+  if (!moved) return;
+  naps_ = 0;
+  make_way(state.rules.priority);
 }
 
 void Engine::show_urgency() {
