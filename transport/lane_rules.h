@@ -25,8 +25,13 @@ class LaneShare {
  public:
   std::uint64_t moved() const { return moved_; }
   void charge(std::uint64_t bytes, std::uint32_t weight) { moved_ += bytes * kScale / weight; }
-  // Had nothing to move until now: brings no claim from that time.
-  void catch_up(std::uint64_t moved) { moved_ = std::max(moved_, moved); }
+  // Had nothing to move until now, while the one that was served last had come to `moved`: who was away for long brings a small claim
+  // from that time, who was away for a moment loses nothing.
+  void catch_up(std::uint64_t moved, std::uint32_t weight) {
+    const std::uint64_t claim = kClaim * kScale / weight;
+    moved_ = std::max(moved_, moved > claim ? moved - claim : 0);
+  }
+  static constexpr std::uint64_t kClaim = 1 << 16;  // bytes
 
  private:
   static constexpr std::uint64_t kScale = 1024;

@@ -34,15 +34,16 @@ void Engine::take_posts() {
 void Engine::admit(Operation* operation) {
   CommunicatorState& communicator = operation->communicator();
   if (!communicator.enqueue(operation)) return;
-  const std::uint8_t priority = communicator.lane_state().rules.priority;
-  communicator.lane_state().share.catch_up(served_[priority]);
+  LaneState& lane = communicator.lane_state();
+  const std::uint8_t priority = lane.rules.priority;
+  lane.share.catch_up(served_[priority], lane.rules.weight);
   active_[priority].push_back(&communicator);
   ++active_count_;
   if (options_.crowded) {
     moved_at_[priority] = clock_.now();
     show_urgency();
   }
-  if (!communicator.lane_state().pinned) return;
+  if (!lane.pinned) return;
   pinned_.fetch_add(1, std::memory_order_relaxed);
   if (!serving_) call_thread();
 }

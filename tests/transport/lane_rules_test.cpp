@@ -30,13 +30,43 @@ TEST(LaneShare, DividesBytesByWeightWhateverThePieces) {
   for (std::size_t one = 0; one < 3; ++one) EXPECT_NEAR(bytes[one] / all, kWeights[one] / 7.0, 0.001) << one;
 }
 
-TEST(LaneShare, BringsNoClaimFromTheTimeInWhichItWasIdle) {
-  LaneShare busy, idle;
-  busy.charge(1 << 30, 1);
-  idle.catch_up(busy.moved());
-  EXPECT_EQ(idle.moved(), busy.moved());
-  idle.catch_up(0);
-  EXPECT_EQ(idle.moved(), busy.moved());
+TEST(LaneShare, BringsASmallClaimFromTheTimeInWhichItWasIdle) {
+  for (const std::uint32_t weight : {1U, 4U}) {
+    LaneShare busy, idle;
+    busy.charge(1 << 30, 1);
+    idle.catch_up(busy.moved(), weight);
+    std::uint64_t bytes = 0;
+    for (; idle.moved() < busy.moved(); bytes += 1024) idle.charge(1024, weight);
+    EXPECT_EQ(bytes, LaneShare::kClaim) << weight;
+    idle.catch_up(0, weight);
+    EXPECT_EQ(idle.moved(), busy.moved()) << weight;
+  }
+}
+
+// As a link serves them: each in turn has nothing to send for a moment, and the others go on.
+TEST(LaneShare, KeepsItsShareThroughPauses) {
+  constexpr std::array<std::uint32_t, 3> kWeights{1, 2, 4};
+  std::array<LaneShare, 3> shares;
+  std::array<double, 3> bytes{};
+  std::array<int, 3> away{};  // pieces that others move until it is back
+  Rng rng(2);
+  for (int i = 0; i < 20'000; ++i) {
+    std::size_t next = 3;
+    for (std::size_t one = 0; one < 3; ++one) {
+      if (away[one] > 0) continue;
+      if (next == 3 || shares[one].moved() < shares[next].moved()) next = one;
+    }
+    const std::uint64_t served = next == 3 ? 0 : shares[next].moved();
+    for (int& pause : away) pause = std::max(pause - 1, 0);
+    if (next == 3) continue;
+    shares[next].charge(8192, kWeights[next]);
+    bytes[next] += 8192;
+    for (std::size_t one = 0; one < 3; ++one)
+      if (away[one] == 1) shares[one].catch_up(served, kWeights[one]);
+    if (rng.below(8) == 0) away[next] = 1 + static_cast<int>(rng.below(4));
+  }
+  const double all = bytes[0] + bytes[1] + bytes[2];
+  for (std::size_t one = 0; one < 3; ++one) EXPECT_NEAR(bytes[one] / all, kWeights[one] / 7.0, 0.005) << one;
 }
 
 TEST(TokenBucket, LetsItsRateThroughHoweverOftenItIsAsked) {

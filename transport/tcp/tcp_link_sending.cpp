@@ -135,7 +135,7 @@ TcpLink::Lane* TcpLink::next_lane(const TcpTurn& turn) {
   for (const auto& lane : lanes_) {
     const bool was_idle = std::exchange(lane->idle, !lane->sendable());
     if (lane->idle) continue;
-    if (was_idle) lane->share.catch_up(served_);
+    if (was_idle) lane->share.catch_up(served_, lane->of->rules.weight);
     if (turn.held && !lane->of->floor.any(*turn.now)) continue;
     if (least == nullptr || lane->share.moved() < least->share.moved()) least = lane.get();
   }
