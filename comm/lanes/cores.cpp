@@ -5,38 +5,22 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
+
+#include "base/numbers.h"
 
 namespace sluice {
 namespace {
 
 static_assert(kCoreMax < CPU_SETSIZE);
 
-std::optional<int> parse_core(std::string_view text) {
-  int core = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), core);
-  if (error != std::errc{} || end != text.data() + text.size() || core < 0 || core > kCoreMax) return std::nullopt;
-  return core;
-}
-
 }  // namespace
 
 std::optional<Cores> parse_cores(std::string_view text) {
-  Cores cores;
-  if (text == "any") return cores;
-  for (bool more = true; more;) {
-    const std::size_t end = text.find('+');
-    const std::string_view part = text.substr(0, end);
-    const std::size_t dash = part.find('-');
-    const auto first = parse_core(part.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : parse_core(part.substr(dash + 1));
-    if (!first || !last || *first > *last) return std::nullopt;
-    for (int core = *first; core <= *last; ++core) cores.push_back(core);
-    more = end != std::string_view::npos;
-    if (more) text.remove_prefix(end + 1);
-  }
-  std::sort(cores.begin(), cores.end());
-  cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
+  if (text == "any") return Cores{};
+  std::optional<Cores> cores = parse_number_list(text, '+', kCoreMax);
+  if (!cores) return cores;
+  std::sort(cores->begin(), cores->end());
+  cores->erase(std::unique(cores->begin(), cores->end()), cores->end());
   return cores;
 }
 

@@ -1,9 +1,9 @@
 #include "tools/sluice/together.h"
 
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 
+#include "base/numbers.h"
 #include "comm/algorithms/algorithms.h"
 #include "comm/lanes/lane.h"
 
@@ -14,29 +14,11 @@ Error bad(int line, std::string_view word, const std::string& allowed) {
   return {Code::invalid_argument, "line " + std::to_string(line) + ": '" + std::string(word) + "': " + allowed};
 }
 
-std::optional<Rank> parse_rank(std::string_view text) {
-  Rank rank = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
-  if (error != std::errc{} || end != text.data() + text.size() || rank < 0 || rank >= kTogetherRanksMax)
-    return std::nullopt;
-  return rank;
-}
-
 // "0-3" or "0,2,5"; nullopt: neither, or a rank twice.
 std::optional<std::vector<Rank>> parse_members(std::string_view text) {
-  std::vector<Rank> members;
-  for (bool more = true; more;) {
-    const std::size_t end = text.find(',');
-    const std::string_view part = text.substr(0, end);
-    const std::size_t dash = part.find('-');
-    const auto first = parse_rank(part.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : parse_rank(part.substr(dash + 1));
-    if (!first || !last || *first > *last) return std::nullopt;
-    for (Rank rank = *first; rank <= *last; ++rank) members.push_back(rank);
-    more = end != std::string_view::npos;
-    if (more) text.remove_prefix(end + 1);
-  }
-  std::vector<Rank> sorted = members;
+  const auto members = parse_number_list(text, ',', kTogetherRanksMax - 1);
+  if (!members) return members;
+  std::vector<Rank> sorted = *members;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return std::nullopt;
   return members;
@@ -117,7 +99,7 @@ class Parser {
   Status take_calls(std::istringstream& words) {
     std::string word;
     words >> word;
-    const auto rank = parse_rank(word);
+    const auto rank = parse_number(word, kTogetherRanksMax - 1);
     if (!rank) return bad(line_, word, "must be a rank from 0 to " + std::to_string(kTogetherRanksMax - 1));
     ComposedThread thread{.rank = *rank, .calls = {}};
     while (words >> word) {
