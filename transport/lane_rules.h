@@ -28,10 +28,11 @@ class LaneShare {
   // Had nothing to move until now, while the one that was served last had come to `moved`: who was away for long brings a small claim
   // from that time, who was away for a moment loses nothing.
   void catch_up(std::uint64_t moved, std::uint32_t weight) {
+    if (moved <= moved_) return;
     const std::uint64_t claim = kClaim * kScale / weight;
     moved_ = std::max(moved_, moved > claim ? moved - claim : 0);
   }
-  static constexpr std::uint64_t kClaim = 1 << 16;  // bytes
+  static constexpr std::uint64_t kClaim = 1 << 18;  // bytes
 
  private:
   static constexpr std::uint64_t kScale = 1024;
