@@ -83,10 +83,13 @@ class Transport {
   // By what rules a communicator's flows are served; before the first is opened.
   virtual void use_lane(std::uint64_t communicator, const LaneRules& rules) = 0;
   // Ranks of one host show each other how urgent their most urgent operation is (a lane; nothing: none), so that whoever shares a
-  // core with a more urgent one makes way. Hints.
+  // core or a network with a more urgent one makes way. Hints.
   virtual void show_urgency(std::optional<std::uint8_t>) {}
   // 0: nobody shows more urgency than this lane. Else a number that changes when one of those does who show more.
   virtual std::uint64_t urgency_elsewhere(std::uint8_t) const { return 0; }
+  // Another rank of this host wants the network for this lane (nothing: none does): until told otherwise, less urgent lanes get only what
+  // they are guaranteed.
+  virtual void hold_below(std::optional<std::uint8_t>) {}
   // Forgets all flows of a communicator; messages not yet released are dropped, late ones too. The number must not be
   // used again on this transport: opening a flow of a closed communicator is an error (invalid_argument).
   virtual void close_flows(std::uint64_t communicator) = 0;

@@ -25,6 +25,10 @@ CommunicatorState::CommunicatorState(std::shared_ptr<RuntimeState> runtime, Iden
       trace_number_(runtime_->traces().next_number()),
       messages_(ranks()) {
   stream_from_ = stream_from();
+  leaves_host_ = std::any_of(identity_.members.begin(), identity_.members.end(), [this](Rank member) {
+    const auto transport = runtime_->transport_to(member);
+    return transport.ok() && (*transport)->link_class() == LinkClass::tcp;
+  });
   const LinkModel link = runtime_->link_model(identity_.members);
   slice_bytes_min_ = (static_cast<std::size_t>(2 * link.latency_seconds * link.bytes_per_second) + kSliceUnit - 1) /
                      kSliceUnit * kSliceUnit;

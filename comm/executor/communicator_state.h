@@ -78,6 +78,7 @@ class CommunicatorState {
   std::uint64_t next_split() { return ++splits_; }
   std::uint8_t* barrier_byte() { return &barrier_byte_; }
   std::size_t streams_from() const { return stream_from_; }  // bytes of one rank's buffers
+  bool leaves_host() const { return leaves_host_; }          // it has members that only a network reaches
 
   // For the engine.
   bool enqueue(Operation* operation);  // true: this communicator had nothing to do before
@@ -169,6 +170,7 @@ class CommunicatorState {
   Fingerprint message_print_;
   std::uint32_t message_digest_ = 0;
   std::size_t stream_from_ = 0;  // bytes of one rank's buffers
+  bool leaves_host_ = false;
   std::size_t slice_bytes_min_ =
       0;  // what the link carries in twice its latency: smaller slices cost more than they overlap
   std::map<ProgramKey, std::unique_ptr<BoundProgram>> programs_;

@@ -23,19 +23,26 @@ constexpr int kOthersTicksMax = 4;
 constexpr int kRoundsPerClock = 256;
 constexpr int kSpins = 128;
 constexpr int kYieldsToOwner = 16;
+constexpr Nanoseconds kStandBack = std::chrono::microseconds(300);
+constexpr Nanoseconds kStandBackLong = std::chrono::milliseconds(10);
+constexpr int kStandsBackShort = 100;
 constexpr Nanoseconds kWaitForOwnerMax = std::chrono::milliseconds(1);
 
-// Peers write into our memory: what is waited for may come without progress().
-bool all_shared_memory(const std::vector<Transport*>& transports) {
-  return std::all_of(transports.begin(), transports.end(),
-                     [](const Transport* one) { return one->link_class() == LinkClass::shared_memory; });
+// How many of the transports are of this class.
+std::size_t count_of(const std::vector<Transport*>& transports, LinkClass link) {
+  return static_cast<std::size_t>(std::count_if(transports.begin(), transports.end(),
+                                                [link](const Transport* one) { return one->link_class() == link; }));
 }
 
 }  // namespace
 
 Engine::Engine(const Clock& clock, std::vector<Transport*> transports, Options options)
     : clock_(clock), transports_(std::move(transports)), options_(options) {
-  if (!options_.crowded && all_shared_memory(transports_)) spins_ = kSpins;
+  const std::size_t of_this_host = count_of(transports_, LinkClass::shared_memory);
+  // Where all are, peers write into our memory: what is waited for may come without progress().
+  if (!options_.crowded && of_this_host == transports_.size()) spins_ = kSpins;
+  network_.shared = of_this_host != 0 && count_of(transports_, LinkClass::tcp) != 0;
+  shows_urgency_ = options_.crowded || network_.shared;
   SLUICE_ASSERT(transports_.size() <= kWaitAnyMax, "more transports than one wait can take");
   if (!options_.thread) return;
   sigset_t all, before;  // signals are the application's: its handlers do not run on our thread
@@ -102,17 +109,20 @@ void Engine::wait(Operation& operation) {
   const auto wanted = [&] {
     return wanted_.load(std::memory_order_relaxed) > 0 || (options_.crowded && onlookers_.more_urgent(priority));
   };
+  int in_a_row = 0;
   for (int round = 0; !done(); ++round) {
-    if (options_.crowded && is_outranked(priority)) {
-      nap(round);
+    if (options_.crowded && round > 0 && is_outranked(priority)) {
+      stand_back(operation, ++in_a_row < kStandsBackShort ? kStandBack : kStandBackLong);
       continue;
     }
+    in_a_row = 0;
     // Whoever sleeps for all may go on sleeping, once we had a look.
     const bool may_drive = !wanted() && (round == 0 || !onlookers_.sleepers());
     if (may_drive && take_token()) {
       driving_.store(priority, std::memory_order_relaxed);
       const bool owner = drive_until([&] { return done() || wanted(); });
-      driving_.store(kNobody, std::memory_order_relaxed);
+      // Otherwise we slept, and it is of whoever drives now.
+      if (driving_.load(std::memory_order_relaxed) == priority) driving_.store(kNobody, std::memory_order_relaxed);
       if (owner) give_token();
     } else {
       onlookers_.begin_wait(priority);
@@ -126,7 +136,16 @@ void Engine::wait(Operation& operation) {
 
 // Somebody waits or drives here for something more urgent, and drives our operation too when there is time for it.
 bool Engine::is_outranked(std::uint8_t priority) const {
-  return onlookers_.more_urgent(priority) || (token_.taken() && driving_.load(std::memory_order_relaxed) < priority);
+  return onlookers_.more_urgent(priority) || driving_.load(std::memory_order_relaxed) < priority;
+}
+
+// Without a look at anything, for each would take the core from what is more urgent.
+void Engine::stand_back(const Operation& operation, Nanoseconds at_most) {
+  std::unique_lock lock(waiting_mutex_);
+  onlookers_.begin_patience();
+  if (!operation.finished() && is_outranked(operation.communicator().lane_state().rules.priority))
+    waiting_.wait_for(lock, at_most);
+  onlookers_.end_patience();
 }
 
 // Somebody else drives, our operation too. If it is the engine's thread, it makes way.
@@ -243,7 +262,7 @@ void Engine::pin(const Cores& cores) {
 // Others drive as long as they want to, except for what only this thread may.
 bool Engine::take_turn_of_serving() {
   const bool needed = pinned_.load(std::memory_order_relaxed) != 0;
-  const bool others = onlookers_.any();
+  const bool others = onlookers_.drivers();
   if (!needed) return !others && take_token();
   wanted_.fetch_add(1, std::memory_order_relaxed);
   const Nanoseconds until = clock_.now() + kServeTick;

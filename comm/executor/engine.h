@@ -72,6 +72,7 @@ class Engine {
 
  private:
   static constexpr int kPriorities = kLanes;
+  static constexpr std::uint8_t kNobody = 255;
   static constexpr int kStepsAlone = 64;   // steps of a turn when only one communicator has work
   static constexpr int kLooksAtPost = 24;  // about as long as a cache line needs to come from a peer that posts now
 
@@ -82,11 +83,20 @@ class Engine {
   void take_posts();
   bool turn_of_one();
   void show_urgency();
+  void share_network();
   void make_way(std::size_t priority);
   bool makes_room(std::size_t priority, Nanoseconds now);
   bool make_room();
   void nap(int number);
+  struct Driving {
+    bool serving = false;
+    std::uint8_t priority = kNobody;
+  };
+  Driving pause_driving();
+  bool go_on_driving(Driving before);
   bool is_outranked(std::uint8_t priority) const;
+  void tell_of_end(std::uint8_t priority);
+  void stand_back(const Operation& operation, Nanoseconds at_most);
   std::uint64_t urgency_elsewhere(std::size_t priority) const;
   bool more_urgent_elsewhere(std::size_t priority) const {
     return options_.crowded && urgency_elsewhere(priority) != 0;
@@ -99,7 +109,7 @@ class Engine {
   bool turn_alone(Active& lane);
   bool turn_of(Active& lane, std::size_t at, Nanoseconds now);
   void settle(Active& lane, std::size_t at, int finished, bool idle);
-  void share_cores(const LaneState& state, bool moved, bool idle);
+  void share_cores(const LaneState& state);
   template <typename Done>
   bool drive_until(const Done& done);  // under the token; false: another has it now
   bool spin();
@@ -162,6 +172,7 @@ class Engine {
   std::size_t active_count_ = 0;
   std::array<std::uint64_t, kPriorities> served_{};  // LaneShare of the lane of each priority that was served last
   std::optional<Nanoseconds> held_until_;            // a lane waits for its ceiling
+  bool shows_urgency_ = false;                       // to other ranks of this host
   std::optional<std::uint8_t> shown_;                // the priority that the other ranks of this host were shown last
   std::array<Nanoseconds, kPriorities>
       moved_at_{};  // crowded: when something of each priority last moved or was posted
@@ -170,7 +181,14 @@ class Engine {
   std::array<Nanoseconds, kPriorities> elsewhere_at_{};  // and when it changed
   bool makes_room_ = false;  // something is held back for what is more urgent; as of the last pass
   int naps_ = 0;             // since something moved
-  static constexpr std::uint8_t kNobody = 255;
+  // The network of the host, which its other ranks want too.
+  struct Network {
+    bool shared = false;
+    std::uint64_t shown = 0;                   // by those with the most urgent operations
+    Nanoseconds shown_at{0};                   // when that changed
+    std::optional<std::uint8_t> held_below{};  // what the transports were told
+  };
+  Network network_;
   std::atomic<std::uint8_t> driving_{
       kNobody};  // the priority of the operation for which its waiter took the token; a hint
   Nanoseconds last_watch_{0};

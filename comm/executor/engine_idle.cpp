@@ -85,13 +85,11 @@ bool Engine::may_yield(Nanoseconds idle_for) {
 // False: the token is another's now.
 bool Engine::make_room() {
   if (active_count_ > 1) return sched_yield(), true;
-  const bool serving = std::exchange(serving_, false);
   const int number = naps_++;
+  const Driving before = pause_driving();
   give_token();
   nap(number);
-  if (!take_token()) return false;
-  serving_ = serving;
-  return true;
+  return go_on_driving(before);
 }
 
 // Nobody is told and nobody need wake us.
@@ -121,7 +119,7 @@ bool Engine::sleep(Nanoseconds at_most) {
   prepared_ = true;
   if (pass() > 0 || makes_room_) return end_sleep(), true;  // what makes room was not looked at
   for (const Transport* transport : transports_) at_most = std::min(at_most, transport->patience());
-  const bool serving = std::exchange(serving_, false);
+  const Driving before = pause_driving();
   {
     const Alarms::Sleeper sleeper(alarms_);
     if (sleeper.fd() < 0) at_most = std::min<Nanoseconds>(at_most, kSleepWithoutAlarm);
@@ -130,8 +128,19 @@ bool Engine::sleep(Nanoseconds at_most) {
     poll_descriptors(sleeper.fd(), at_most);
     onlookers_.end_sleep();
   }
+  return go_on_driving(before);
+}
+
+// Less urgent waiters still keep back for us.
+Engine::Driving Engine::pause_driving() {
+  return {std::exchange(serving_, false), driving_.load(std::memory_order_relaxed)};
+}
+
+// False: the token is another's now.
+bool Engine::go_on_driving(Driving before) {
   if (!take_token()) return false;
-  serving_ = serving;
+  serving_ = before.serving;
+  driving_.store(before.priority, std::memory_order_relaxed);
   return true;
 }
 

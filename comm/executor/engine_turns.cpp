@@ -13,6 +13,7 @@ constexpr int kStepsShared = 1;           // one slice step: the most that an ur
 constexpr std::size_t kTurnsPerPass = 4;  // turns between two looks at the transports
 // So long after its last step what is urgent has the cores to itself; then it waits for somebody who computes.
 constexpr Nanoseconds kRoomForUrgent = std::chrono::microseconds(100);
+constexpr Nanoseconds kNetworkForUrgent = std::chrono::milliseconds(1);
 
 // Stable, for few that are nearly in order; takes no memory.
 void sort_by_share(std::vector<CommunicatorState*>& lane) {
@@ -39,7 +40,7 @@ void Engine::admit(Operation* operation) {
   lane.share.catch_up(served_[priority], lane.rules.weight);
   active_[priority].push_back(&communicator);
   ++active_count_;
-  if (options_.crowded) {
+  if (shows_urgency_) {
     moved_at_[priority] = clock_.now();
     show_urgency();
   }
@@ -90,7 +91,7 @@ bool Engine::turn_alone(Active& lane) {
   CommunicatorState& communicator = *lane.front();
   const CommunicatorState::Turn turn = communicator.turn(kStepsAlone, nullptr);
   if (turn.finished != 0 || turn.idle) settle(lane, 0, turn.finished, turn.idle);
-  if (options_.crowded) share_cores(communicator.lane_state(), turn.moved, turn.idle);
+  if (options_.crowded && turn.moved) share_cores(communicator.lane_state());
   return turn.moved;
 }
 
@@ -118,33 +119,41 @@ bool Engine::turn_of(Active& lane, std::size_t at, Nanoseconds now) {
   const auto place = lane.begin() + static_cast<std::ptrdiff_t>(at);
   if (turn.moved && !turn.idle) std::rotate(place, place + 1, lane.end());
   if (turn.finished != 0 && state.pinned) wake_waiters();
-  if (options_.crowded) share_cores(state, turn.moved, turn.idle);
+  if (options_.crowded && turn.moved) share_cores(state);
   return turn.moved;
+}
+
+// Of an operation. The patient are not woken for what is more urgent than theirs can be.
+void Engine::tell_of_end(std::uint8_t priority) {
+  wake_onlookers();
+  if (onlookers_.patient() && driving_.load(std::memory_order_relaxed) < priority) wake_waiters();
 }
 
 // After a turn of the communicator at this place.
 void Engine::settle(Active& lane, std::size_t at, int finished, bool idle) {
   if (finished != 0) {
     unfinished_.fetch_sub(finished, std::memory_order_relaxed);
-    tell_waiters();
+    if (onlookers_.any()) tell_of_end(lane[at]->lane_state().rules.priority);
   }
   if (!idle) return;
   if (lane[at]->lane_state().pinned) pinned_.fetch_sub(1, std::memory_order_relaxed);
   lane.erase(lane.begin() + static_cast<std::ptrdiff_t>(at));
   --active_count_;
+  if (shows_urgency_) show_urgency();
 }
 
-void Engine::share_cores(const LaneState& state, bool moved, bool idle) {
-  if (idle) show_urgency();
-  if (!moved) return;
+// After a turn that moved something.
+void Engine::share_cores(const LaneState& state) {
   naps_ = 0;
   make_way(state.rules.priority);
 }
 
+// Of what wants the cores, where they are short, or else the network.
 void Engine::show_urgency() {
+  const auto counts = [this](const CommunicatorState* one) { return options_.crowded || one->leaves_host(); };
   std::optional<std::uint8_t> most;
   for (std::uint8_t priority = 0; priority < kPriorities && !most; ++priority)
-    if (!active_[priority].empty()) most = priority;
+    if (std::any_of(active_[priority].begin(), active_[priority].end(), counts)) most = priority;
   if (most == std::exchange(shown_, most)) return;
   for (Transport* transport : transports_) transport->show_urgency(most);
 }
@@ -154,6 +163,22 @@ std::uint64_t Engine::urgency_elsewhere(std::size_t priority) const {
   for (const Transport* transport : transports_)
     all += transport->urgency_elsewhere(static_cast<std::uint8_t>(priority));
   return all;
+}
+
+// What the ranks of this host hand to its network together can't be put in order any more: whoever has the less urgent keeps it back while
+// another begins with something more urgent. Not for long, for that one may wait for somebody else.
+void Engine::share_network() {
+  std::optional<std::uint8_t> most;
+  std::uint64_t shown = 0;
+  for (std::uint8_t priority = 0; priority + 1 < kPriorities && !most; ++priority)
+    if ((shown = urgency_elsewhere(priority + std::size_t{1})) != 0) most = priority;
+  if (most) {
+    const Nanoseconds now = clock_.now();
+    if (shown != std::exchange(network_.shown, shown)) network_.shown_at = now;
+    if (now - network_.shown_at >= kNetworkForUrgent) most.reset();
+  }
+  if (most == std::exchange(network_.held_below, most)) return;
+  for (Transport* transport : transports_) transport->hold_below(most);
 }
 
 // After a slice: another rank may want this very core for something more urgent.
@@ -178,7 +203,10 @@ bool Engine::makes_room(std::size_t priority, Nanoseconds now) {
 std::size_t Engine::pass() {
   std::size_t moved = 0;
   held_until_.reset();
-  makes_room_ = false;
+  if (shows_urgency_) {
+    makes_room_ = false;
+    if (network_.shared) share_network();
+  }
   do take_posts();
   while (turn_of_one() && ++moved < kTurnsPerPass);
   for (Transport* transport : transports_) moved += transport->progress();

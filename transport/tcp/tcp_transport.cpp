@@ -119,7 +119,7 @@ std::size_t TcpTransport::send_all(bool all_credits) {
   TcpTurn turn;
   turn.all_credits = all_credits;
   holding_ = false;
-  const bool compete = lanes_compete();
+  const bool compete = lanes_compete() || is_wanted_elsewhere();
   if (!compete && bounded_) let_go();
   if (compete) {
     turn.now = RealClock::instance().now();
@@ -133,6 +133,18 @@ std::size_t TcpTransport::send_all(bool all_credits) {
     if (compete && link->id().lane < in_use_ && link->last_sent() == *turn.now) set_bounds(*turn.now);
   }
   return moved;
+}
+
+void TcpTransport::hold_below(std::optional<std::uint8_t> lane) {
+  held_below_ = lane;
+  if (!lane) return;
+  wanted_elsewhere_ = lane;
+  wanted_at_ = RealClock::instance().now();
+}
+
+// By lanes of other ranks of this host, lately.
+bool TcpTransport::is_wanted_elsewhere() const {
+  return wanted_elsewhere_ && (held_below_ || RealClock::instance().now() - wanted_at_ < kInUse);
 }
 
 bool TcpTransport::lanes_compete() const {
@@ -152,7 +164,7 @@ void TcpTransport::let_go() {
 void TcpTransport::set_bounds(Nanoseconds now) {
   bounds_set_ = now;
   bounded_ = true;
-  in_use_ = kLanes;
+  in_use_ = is_wanted_elsewhere() ? *wanted_elsewhere_ : kLanes;
   for (TcpLink* link : live_) {
     if (!link->live()) continue;
     if (link->id().lane <= in_use_ && link->lanes() < 2) {
@@ -166,8 +178,9 @@ void TcpTransport::set_bounds(Nanoseconds now) {
   }
 }
 
-// For messages of more urgent lanes to the same peer, which the network does not take as fast as they come.
+// For messages of more urgent lanes to the same peer, which the network does not take as fast as they come, or for those of another rank.
 bool TcpTransport::must_wait(const TcpLink& link) {
+  if (held_below_ && link.id().lane > *held_below_) return true;
   for (std::uint8_t lane = 0; lane < link.id().lane; ++lane)
     if (const auto& other = links_[index_of({link.peer(), lane})]; other != nullptr && other->backlog()) return true;
   return false;

@@ -6,7 +6,7 @@
 //            nothing. Counts are returned at half a ring, with data that goes the same way, or when there is nothing
 //            else to do.
 //   Lanes    numbered by priority. The most urgent link is served first; a less urgent one to the same peer sends what its lanes are
-//            guaranteed while the network does not take what the first has. Lanes of one link share by weight. What the
+//            guaranteed while the network does not take what the first has, or another rank of the host has something more urgent. Lanes of one link share by weight. What the
 //            kernel holds is not reordered, so it is kept short where lanes compete (set_bounds).
 //   Cost     one sendmsg for up to 64 messages, one readv for a large one or many small ones; progress() with nothing
 //            to do is one epoll_wait, or none while no link exists.
@@ -41,6 +41,7 @@ class TcpTransport final : public Transport {
   Result<OutFlow*> open_out(Rank peer, FlowId flow, RingShape shape) override;
   Result<InFlow*> open_in(Rank peer, FlowId flow, RingShape shape) override;
   void use_lane(std::uint64_t communicator, const LaneRules& rules) override;
+  void hold_below(std::optional<std::uint8_t> lane) override;
   void close_flows(std::uint64_t communicator) override;
   std::size_t progress() override;
   void prepare_wait() override { sleeper_.prepare(); }
@@ -63,6 +64,7 @@ class TcpTransport final : public Transport {
   TcpLane& lane_of(std::uint64_t communicator);
   bool must_wait(const TcpLink& link);
   bool lanes_compete() const;
+  bool is_wanted_elsewhere() const;
   void let_go();
   void set_bounds(Nanoseconds now);
   TcpLink& link_to(LinkId id);
@@ -91,9 +93,12 @@ class TcpTransport final : public Transport {
   std::size_t budget_;                                       // bytes of rings that may still be made
   Nanoseconds delay_;                                        // Setting::lane_delay
   Nanoseconds bounds_set_{0};
-  bool bounded_ = false;          // some link is, or was
-  std::uint8_t in_use_ = kLanes;  // the most urgent lane that sent lately
-  bool holding_ = false;          // a link waits for a more urgent one
+  bool bounded_ = false;                          // some link is, or was
+  std::uint8_t in_use_ = kLanes;                  // the most urgent lane that sent lately
+  bool holding_ = false;                          // a link waits for a more urgent one
+  std::optional<std::uint8_t> held_below_;        // hold_below()
+  std::optional<std::uint8_t> wanted_elsewhere_;  // what that was last, if it ever was
+  Nanoseconds wanted_at_{0};                      // and when
   std::uint32_t idle_calls_ = 0;
 };
 
