@@ -70,6 +70,7 @@ Result<std::unique_ptr<Runtime>> assemble(std::unique_ptr<Control> control, cons
     parts.transports.push_back(std::move(tcp));
   }
   parts.engine.crowded = is_crowded(*control);
+  parts.engine.shares_network = wanted != "tcp" && shares_network(*control);
   parts.engine.spin = config.duration(Setting::spin);
   parts.engine.thread = control->ranks() > 1;
   if (control->rank() == 0) log(LogLevel::info, 0, describe(*control, config));

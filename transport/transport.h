@@ -24,6 +24,7 @@
 #include "base/unique_fd.h"
 #include "transport/lane_rules.h"
 #include "transport/slot_ring.h"
+#include "transport/urgency.h"
 
 namespace sluice {
 
@@ -36,7 +37,6 @@ struct FlowId {
   auto operator<=>(const FlowId&) const = default;
 };
 inline constexpr std::uint8_t kPointToPointChannel = 255;
-inline constexpr std::uint8_t kLanes = 4;  // lanes are numbered below it
 std::string describe(const FlowId& flow);  // "communicator 7 lane 1 channel 0"
 std::string describe(RingShape shape);     // "8 slots of 65536 bytes"
 
@@ -82,14 +82,13 @@ class Transport {
   virtual Result<InFlow*> open_in(Rank peer, FlowId flow, RingShape shape) = 0;
   // By what rules a communicator's flows are served; before the first is opened.
   virtual void use_lane(std::uint64_t communicator, const LaneRules& rules) = 0;
-  // Ranks of one host show each other how urgent their most urgent operation is (a lane; nothing: none), so that whoever shares a
-  // core or a network with a more urgent one makes way. Hints.
-  virtual void show_urgency(std::optional<std::uint8_t>) {}
-  // 0: nobody shows more urgency than this lane. Else a number that changes when one of those does who show more.
-  virtual std::uint64_t urgency_elsewhere(std::uint8_t) const { return 0; }
-  // Another rank of this host wants the network for this lane (nothing: none does): until told otherwise, less urgent lanes get only what
-  // they are guaranteed.
-  virtual void hold_below(std::optional<std::uint8_t>) {}
+  // Ranks of one host that have a link with each other show each other how urgent their operations are.
+  virtual void show_urgency(const ShownUrgency&) {}
+  virtual UrgencyElsewhere urgency_elsewhere() const { return {}; }
+  // What other ranks of this host want of the network, until told otherwise.
+  virtual void claim_network(const NetworkClaim&) {}
+  // Something waits to be sent, now or when others let it: progress() is needed though no operation is under way.
+  virtual bool unsent() const { return false; }
   // Forgets all flows of a communicator; messages not yet released are dropped, late ones too. The number must not be
   // used again on this transport: opening a flow of a closed communicator is an error (invalid_argument).
   virtual void close_flows(std::uint64_t communicator) = 0;

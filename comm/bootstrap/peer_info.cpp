@@ -86,6 +86,14 @@ bool is_crowded(const Control& control) {
   return CPU_COUNT(&cores) != 0 && here > CPU_COUNT(&cores);
 }
 
+bool shares_network(const Control& control) {
+  const std::uint64_t here = control.peer(control.rank()).host_id;
+  int neighbours = 0;
+  for (Rank rank = 0; rank < control.ranks(); ++rank)
+    if (rank != control.rank() && control.peer(rank).host_id == here) ++neighbours;
+  return neighbours > 0 && neighbours + 1 < control.ranks();
+}
+
 Endpoint endpoint_of(const PeerInfo& peer, std::uint64_t host_id) {
   if (peer.host_id == host_id) return {peer.unix_name, 0, 0};
   return {"", peer.address, peer.port};

@@ -18,6 +18,9 @@ Endpoint endpoint_of(const PeerInfo& peer, std::uint64_t host_id);
 // its own shares them with nobody.
 bool is_crowded(const Control& control);
 
+// Are there other ranks on this host, and ranks on others?
+bool shares_network(const Control& control);
+
 // Cuts text and payload to kNoticeTextMax and kNoticePayloadMax. A longer payload is our own mistake.
 void bound(Notice& notice);
 

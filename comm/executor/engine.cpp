@@ -17,6 +17,7 @@ namespace {
 
 constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(1);
 constexpr Nanoseconds kServeTick = std::chrono::milliseconds(1);
+constexpr Nanoseconds kSendingTick = std::chrono::microseconds(100);  // about what a link carries of what it may hold
 constexpr Nanoseconds kDrowsyTick = std::chrono::milliseconds(20);
 constexpr int kTicksBeforeDrowsy = 100;
 constexpr int kOthersTicksMax = 4;
@@ -24,25 +25,22 @@ constexpr int kRoundsPerClock = 256;
 constexpr int kSpins = 128;
 constexpr int kYieldsToOwner = 16;
 constexpr Nanoseconds kStandBack = std::chrono::microseconds(300);
-constexpr Nanoseconds kStandBackLong = std::chrono::milliseconds(10);
+constexpr Nanoseconds kStandBackLong = std::chrono::milliseconds(20);
 constexpr int kStandsBackShort = 100;
 constexpr Nanoseconds kWaitForOwnerMax = std::chrono::milliseconds(1);
 
-// How many of the transports are of this class.
-std::size_t count_of(const std::vector<Transport*>& transports, LinkClass link) {
-  return static_cast<std::size_t>(std::count_if(transports.begin(), transports.end(),
-                                                [link](const Transport* one) { return one->link_class() == link; }));
+// Peers write into our memory: what is waited for may come without progress().
+bool all_shared_memory(const std::vector<Transport*>& transports) {
+  return std::all_of(transports.begin(), transports.end(),
+                     [](const Transport* one) { return one->link_class() == LinkClass::shared_memory; });
 }
 
 }  // namespace
 
 Engine::Engine(const Clock& clock, std::vector<Transport*> transports, Options options)
     : clock_(clock), transports_(std::move(transports)), options_(options) {
-  const std::size_t of_this_host = count_of(transports_, LinkClass::shared_memory);
-  // Where all are, peers write into our memory: what is waited for may come without progress().
-  if (!options_.crowded && of_this_host == transports_.size()) spins_ = kSpins;
-  network_.shared = of_this_host != 0 && count_of(transports_, LinkClass::tcp) != 0;
-  shows_urgency_ = options_.crowded || network_.shared;
+  if (!options_.crowded && all_shared_memory(transports_)) spins_ = kSpins;
+  shows_urgency_ = options_.crowded || options_.shares_network;
   SLUICE_ASSERT(transports_.size() <= kWaitAnyMax, "more transports than one wait can take");
   if (!options_.thread) return;
   sigset_t all, before;  // signals are the application's: its handlers do not run on our thread
@@ -110,9 +108,10 @@ void Engine::wait(Operation& operation) {
     return wanted_.load(std::memory_order_relaxed) > 0 || (options_.crowded && onlookers_.more_urgent(priority));
   };
   int in_a_row = 0;
+  bool left_unsent = false;
   for (int round = 0; !done(); ++round) {
     if (options_.crowded && round > 0 && is_outranked(priority)) {
-      stand_back(operation, ++in_a_row < kStandsBackShort ? kStandBack : kStandBackLong);
+      if (!stand_back(operation, priority, in_a_row < kStandsBackShort ? kStandBack : kStandBackLong)) ++in_a_row;
       continue;
     }
     in_a_row = 0;
@@ -123,15 +122,19 @@ void Engine::wait(Operation& operation) {
       const bool owner = drive_until([&] { return done() || wanted(); });
       // Otherwise we slept, and it is of whoever drives now.
       if (driving_.load(std::memory_order_relaxed) == priority) driving_.store(kNobody, std::memory_order_relaxed);
-      if (owner) give_token();
+      if (owner) {
+        left_unsent = drowsy_.load(std::memory_order_relaxed) && unsent();
+        give_token();
+      }
     } else {
       onlookers_.begin_wait(priority);
       wait_for_owner(operation, round);
       onlookers_.end_wait(priority);
     }
   }
-  // What others posted meanwhile has nobody now who drives it.
-  if (drowsy_.load(std::memory_order_relaxed) && unfinished_.load(std::memory_order_relaxed) > 0) serve_.notify_one();
+  // What others posted meanwhile, and what ended but was not sent yet, has nobody now who drives it.
+  if (drowsy_.load(std::memory_order_relaxed) && (left_unsent || unfinished_.load(std::memory_order_relaxed) > 0))
+    serve_.notify_one();
 }
 
 // Somebody waits or drives here for something more urgent, and drives our operation too when there is time for it.
@@ -139,13 +142,17 @@ bool Engine::is_outranked(std::uint8_t priority) const {
   return onlookers_.more_urgent(priority) || driving_.load(std::memory_order_relaxed) < priority;
 }
 
-// Without a look at anything, for each would take the core from what is more urgent.
-void Engine::stand_back(const Operation& operation, Nanoseconds at_most) {
+// Without a look at anything, for each would take the core from what is more urgent. True: woken, for operations of this priority ended.
+bool Engine::stand_back(const Operation& operation, std::uint8_t priority, Nanoseconds at_most) {
+  bool woken = true;
   std::unique_lock lock(waiting_mutex_);
   onlookers_.begin_patience();
-  if (!operation.finished() && is_outranked(operation.communicator().lane_state().rules.priority))
-    waiting_.wait_for(lock, at_most);
+  patient_[priority].fetch_add(1, std::memory_order_relaxed);
+  if (!operation.finished() && is_outranked(priority))
+    woken = waiting_.wait_for(lock, at_most) == std::cv_status::no_timeout;
+  patient_[priority].fetch_sub(1, std::memory_order_relaxed);
   onlookers_.end_patience();
+  return woken;
 }
 
 // Somebody else drives, our operation too. If it is the engine's thread, it makes way.
@@ -232,6 +239,8 @@ void Engine::remove(CommunicatorState& communicator) {
     if (communicator.lane_state().pinned) pinned_.fetch_sub(1, std::memory_order_relaxed);
   }
   unfinished_.fetch_sub(communicator.fail_all(), std::memory_order_relaxed);
+  if (onlookers_.any()) tell_of_end(communicator.lane_state().rules.priority);
+  if (shows_urgency_) show_urgency();
 }
 
 // Under the token.
@@ -277,8 +286,8 @@ Engine::Served Engine::serve_once() {
   if (!take_turn_of_serving()) return Served::others;
   serving_ = true;
   thread_called_ = false;
-  bool busy = unfinished_.load(std::memory_order_relaxed) > 0;
-  if (busy) {
+  Served served = Served::busy;
+  if (unfinished_.load(std::memory_order_relaxed) > 0) {
     const Nanoseconds until = clock_.now() + kServeTick;
     if (pinned_.load(std::memory_order_relaxed) != 0) pass();  // once at least, for nobody else does it
     const bool owner = drive_until([&] {
@@ -286,13 +295,17 @@ Engine::Served Engine::serve_once() {
     });
     if (!owner) return Served::others;
   } else {
-    busy =
-        pass() > 0;  // what finished operations left behind: links being made, messages that did not fit into a socket
+    // What finished operations left behind: links being made, messages that did not fit into a socket.
+    if (pass() == 0) served = unsent() ? Served::sending : Served::quiet;
     if (housekeeping_) housekeeping_();
   }
   serving_ = false;
   give_token();
-  return busy ? Served::busy : Served::quiet;
+  return served;
+}
+
+bool Engine::unsent() const {
+  return std::any_of(transports_.begin(), transports_.end(), [](const Transport* one) { return one->unsent(); });
 }
 
 // How long the engine's thread may sleep. While callers drive it is hardly needed; what they leave undone is found some ticks later,
@@ -306,6 +319,7 @@ Nanoseconds Engine::pause_after(Served served, Lull& lull) {
   if (served == Served::others && pinned_.load(std::memory_order_relaxed) != 0) return Nanoseconds(0);
   const bool drowsy = lull.quiet > kTicksBeforeDrowsy || lull.same_wait > kOthersTicksMax;
   drowsy_.store(drowsy, std::memory_order_relaxed);
+  if (served == Served::sending) return kSendingTick;
   if (drowsy) return kDrowsyTick;
   return lull.others > 0 ? kServeTick * lull.others : kServeTick;
 }

@@ -34,8 +34,9 @@ class Engine {
  public:
   struct Options {
     Nanoseconds spin{50'000};
-    bool crowded = false;  // more ranks than cores on this host: yield instead of spinning
-    bool thread = true;    // false: the loop world drives
+    bool crowded = false;         // more ranks than cores on this host: yield instead of spinning
+    bool thread = true;           // false: the loop world drives
+    bool shares_network = false;  // with other ranks of this host, to other hosts
   };
   // Borrows the clock and the transports.
   Engine(const Clock& clock, std::vector<Transport*> transports, Options options);
@@ -96,14 +97,12 @@ class Engine {
   bool go_on_driving(Driving before);
   bool is_outranked(std::uint8_t priority) const;
   void tell_of_end(std::uint8_t priority);
-  void stand_back(const Operation& operation, Nanoseconds at_most);
-  std::uint64_t urgency_elsewhere(std::size_t priority) const;
+  bool stand_back(const Operation& operation, std::uint8_t priority, Nanoseconds at_most);
+  [[gnu::noinline]] UrgencyElsewhere urgency_elsewhere() const;  // not on the way of those who share nothing
   bool more_urgent_elsewhere(std::size_t priority) const {
-    return options_.crowded && urgency_elsewhere(priority) != 0;
+    return options_.crowded && urgency_elsewhere().more_urgent(priority);
   }
-  bool is_alone(const LaneState& only) const {
-    return only.plain && (!options_.crowded || urgency_elsewhere(only.rules.priority) == 0);
-  }
+  bool is_alone(const LaneState& only) const { return only.plain && !more_urgent_elsewhere(only.rules.priority); }
   bool turn_of_most_urgent(Nanoseconds now);
   bool turn_of_starving(Nanoseconds now);
   bool turn_alone(Active& lane);
@@ -138,7 +137,7 @@ class Engine {
     token_.give();
     tell_waiters();
   }
-  enum class Served : std::uint8_t { busy, quiet, others };  // others: somebody else drives
+  enum class Served : std::uint8_t { busy, sending, quiet, others };  // others: somebody else drives
   // Ticks of the engine's thread on end in which nothing was to do, others drove, the same wait of theirs went on.
   struct Lull {
     int quiet = 0;
@@ -149,6 +148,7 @@ class Engine {
   Nanoseconds pause_after(Served served, Lull& lull);
   void serve();
   Served serve_once();
+  bool unsent() const;
   bool take_turn_of_serving();
   bool is_for_here(const LaneState& state) const { return !state.pinned || serving_ || !options_.thread; }
   void wait_for_thread(Operation& operation);
@@ -173,20 +173,19 @@ class Engine {
   std::array<std::uint64_t, kPriorities> served_{};  // LaneShare of the lane of each priority that was served last
   std::optional<Nanoseconds> held_until_;            // a lane waits for its ceiling
   bool shows_urgency_ = false;                       // to other ranks of this host
-  std::optional<std::uint8_t> shown_;                // the priority that the other ranks of this host were shown last
+  ShownUrgency shown_;                               // what the other ranks of this host were shown last
   std::array<Nanoseconds, kPriorities>
-      moved_at_{};  // crowded: when something of each priority last moved or was posted
-  std::array<std::uint64_t, kPriorities>
-      elsewhere_{};  // what ranks of this host showed last that are more urgent than each
-  std::array<Nanoseconds, kPriorities> elsewhere_at_{};  // and when it changed
+      moved_at_{};  // when something of each priority last moved (crowded) or was posted
+  std::array<std::uint64_t, kPriorities> begins_{};  // of what is more urgent than each, elsewhere, when last looked at
+  std::array<Nanoseconds, kPriorities> begins_at_{};     // and when that changed
+  std::array<std::atomic<int>, kPriorities> patient_{};  // waiters that stand back
   bool makes_room_ = false;  // something is held back for what is more urgent; as of the last pass
   int naps_ = 0;             // since something moved
-  // The network of the host, which its other ranks want too.
+  // What others of this host do with its network.
   struct Network {
-    bool shared = false;
-    std::uint64_t shown = 0;                   // by those with the most urgent operations
-    Nanoseconds shown_at{0};                   // when that changed
-    std::optional<std::uint8_t> held_below{};  // what the transports were told
+    std::array<std::uint32_t, kLanes> begins{};
+    std::array<Nanoseconds, kLanes> began_at{};  // each lane last
+    NetworkClaim claim;                          // as the transports were told
   };
   Network network_;
   std::atomic<std::uint8_t> driving_{

@@ -140,7 +140,7 @@ Engine::Driving Engine::pause_driving() {
 bool Engine::go_on_driving(Driving before) {
   if (!take_token()) return false;
   serving_ = before.serving;
-  driving_.store(before.priority, std::memory_order_relaxed);
+  if (!serving_) driving_.store(before.priority, std::memory_order_relaxed);
   return true;
 }
 

@@ -123,10 +123,10 @@ bool Engine::turn_of(Active& lane, std::size_t at, Nanoseconds now) {
   return turn.moved;
 }
 
-// Of an operation. The patient are not woken for what is more urgent than theirs can be.
+// Of an operation.
 void Engine::tell_of_end(std::uint8_t priority) {
   wake_onlookers();
-  if (onlookers_.patient() && driving_.load(std::memory_order_relaxed) < priority) wake_waiters();
+  if (patient_[priority].load(std::memory_order_relaxed) != 0) wake_waiters();
 }
 
 // After a turn of the communicator at this place.
@@ -148,37 +148,44 @@ void Engine::share_cores(const LaneState& state) {
   make_way(state.rules.priority);
 }
 
-// Of what wants the cores, where they are short, or else the network.
+// Of what wants the cores, where they are short, and the network.
 void Engine::show_urgency() {
-  const auto counts = [this](const CommunicatorState* one) { return options_.crowded || one->leaves_host(); };
-  std::optional<std::uint8_t> most;
-  for (std::uint8_t priority = 0; priority < kPriorities && !most; ++priority)
-    if (std::any_of(active_[priority].begin(), active_[priority].end(), counts)) most = priority;
-  if (most == std::exchange(shown_, most)) return;
+  ShownUrgency most;
+  for (std::uint8_t priority = 0; priority < kPriorities; ++priority)
+    for (const CommunicatorState* one : active_[priority]) {
+      if (options_.crowded && !most.any) most.any = priority;
+      if (options_.shares_network && !most.network && one->leaves_host()) most.network = priority;
+    }
+  if (most == shown_) return;
+  shown_ = most;
   for (Transport* transport : transports_) transport->show_urgency(most);
 }
 
-std::uint64_t Engine::urgency_elsewhere(std::size_t priority) const {
-  std::uint64_t all = 0;
+// Only transports of this host know of any.
+UrgencyElsewhere Engine::urgency_elsewhere() const {
   for (const Transport* transport : transports_)
-    all += transport->urgency_elsewhere(static_cast<std::uint8_t>(priority));
-  return all;
+    if (transport->link_class() == LinkClass::shared_memory) return transport->urgency_elsewhere();
+  return {};
 }
 
 // What the ranks of this host hand to its network together can't be put in order any more: whoever has the less urgent keeps it back while
-// another begins with something more urgent. Not for long, for that one may wait for somebody else.
+// another begins with something more urgent that leaves the host. Not for long, for that one may wait for somebody else.
 void Engine::share_network() {
-  std::optional<std::uint8_t> most;
-  std::uint64_t shown = 0;
-  for (std::uint8_t priority = 0; priority + 1 < kPriorities && !most; ++priority)
-    if ((shown = urgency_elsewhere(priority + std::size_t{1})) != 0) most = priority;
-  if (most) {
+  const UrgencyElsewhere elsewhere = urgency_elsewhere();
+  NetworkClaim claim;
+  if (elsewhere.network != 0 || elsewhere.begins != network_.begins) {
     const Nanoseconds now = clock_.now();
-    if (shown != std::exchange(network_.shown, shown)) network_.shown_at = now;
-    if (now - network_.shown_at >= kNetworkForUrgent) most.reset();
+    for (std::uint8_t lane = 0; lane < kLanes; ++lane) {
+      if (elsewhere.begins[lane] != network_.begins[lane]) network_.began_at[lane] = now;
+      if ((elsewhere.network & UrgencyElsewhere::bit(lane)) == 0) continue;
+      if (!claim.lane) claim.lane = lane;
+      if (!claim.held_below && now - network_.began_at[lane] < kNetworkForUrgent) claim.held_below = lane;
+    }
+    network_.begins = elsewhere.begins;
   }
-  if (most == std::exchange(network_.held_below, most)) return;
-  for (Transport* transport : transports_) transport->hold_below(most);
+  if (claim == network_.claim) return;
+  network_.claim = claim;
+  for (Transport* transport : transports_) transport->claim_network(claim);
 }
 
 // After a slice: another rank may want this very core for something more urgent.
@@ -188,12 +195,14 @@ void Engine::make_way(std::size_t priority) {
 
 // Where ranks share cores, a slice of what is less urgent would hold up not only what is urgent here.
 bool Engine::makes_room(std::size_t priority, Nanoseconds now) {
-  const std::uint64_t elsewhere = urgency_elsewhere(priority);
+  const UrgencyElsewhere elsewhere = urgency_elsewhere();
+  const bool outranked = elsewhere.more_urgent(priority);
   const bool here = std::any_of(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(priority),
                                 [](const Active& lane) { return !lane.empty(); });
-  if (elsewhere == 0 && !here) return false;
-  if (elsewhere != std::exchange(elsewhere_[priority], elsewhere)) elsewhere_at_[priority] = now;
-  Nanoseconds last = elsewhere == 0 ? Nanoseconds(0) : elsewhere_at_[priority];
+  if (!outranked && !here) return false;
+  const std::uint64_t begins = elsewhere.more_urgent_begins(priority);
+  if (begins != std::exchange(begins_[priority], begins)) begins_at_[priority] = now;
+  Nanoseconds last = outranked ? begins_at_[priority] : Nanoseconds(0);
   for (std::size_t i = 0; i < priority; ++i)
     if (!active_[i].empty()) last = std::max(last, moved_at_[i]);
   if (now - last >= kRoomForUrgent) return false;
@@ -205,7 +214,7 @@ std::size_t Engine::pass() {
   held_until_.reset();
   if (shows_urgency_) {
     makes_room_ = false;
-    if (network_.shared) share_network();
+    if (options_.shares_network) share_network();
   }
   do take_posts();
   while (turn_of_one() && ++moved < kTurnsPerPass);

@@ -32,9 +32,8 @@ struct ArenaHead {
   // Raised by a peer after it wrote to its stream, so that a spinning owner looks there without a system call.
   // Release -> acquire is not needed: the stream carries the message.
   alignas(kCacheLine) std::atomic<std::uint32_t> attention;
-  // How urgent the owner's most urgent operation is: its lane + 1; 0: it has none. A hint, which orders nothing; a peer that lies
-  // makes others yield too often.
-  alignas(kCacheLine) std::atomic<std::uint32_t> urgency;
+  // What the owner shows of its urgency (shm_urgency.cpp). A hint, which orders nothing; a peer that lies makes others yield too often.
+  alignas(kCacheLine) std::atomic<std::uint64_t> urgency;
 };
 inline constexpr std::size_t kArenaHeadBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;

@@ -270,6 +270,7 @@ Status ShmTransport::take_greeting(Link& link, const Record& greeting) {
   auto [memory, event] = link.stream.take_descriptors();
   if (!memory || !event) return {Code::refused, "the greeting came without the descriptors of memory and bell"};
   SLUICE_TRY_ASSIGN(link.arena, Arena::join(greeting.arena, greeting.arena_bytes, std::move(memory), std::move(event)));
+  neighbours_.push_back(&link);
   for (auto& [flow, out] : link.out) {
     out.flow.bind(out.flow.ring(), link.arena->bell(), arena_->data(), arena_->bytes());
     link.stream.push({.kind = RecordKind::open_flow, .flow = flow, .shape = out.shape, .offset = out.offset});

@@ -40,8 +40,8 @@ class ShmTransport final : public Transport {
   Result<OutFlow*> open_out(Rank peer, FlowId flow, RingShape shape) override;
   Result<InFlow*> open_in(Rank peer, FlowId flow, RingShape shape) override;
   void use_lane(std::uint64_t, const LaneRules&) override {}  // progress() moves nothing of a flow
-  void show_urgency(std::optional<std::uint8_t> lane) override;
-  std::uint64_t urgency_elsewhere(std::uint8_t lane) const override;
+  void show_urgency(const ShownUrgency& shown) override;
+  UrgencyElsewhere urgency_elsewhere() const override;
   void close_flows(std::uint64_t communicator) override;
   std::size_t progress() override;
   void prepare_wait() override { sleeper_.prepare(); }
@@ -92,6 +92,7 @@ class ShmTransport final : public Transport {
   std::shared_ptr<Arena> arena_;  // shared with peers in this process
   ExtentAllocator space_;
   std::vector<std::unique_ptr<Link>> links_;  // by peer; nullptr: none yet. The one to itself has no stream
+  std::vector<const Link*> neighbours_;       // of them, those whose arenas we joined
   std::set<std::uint64_t> closed_;            // communicators, never opened again
   std::uint32_t attention_seen_ = 0;
   std::uint32_t calls_ = 0;

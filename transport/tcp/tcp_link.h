@@ -153,6 +153,7 @@ class TcpLink {
   std::size_t bound_ = 0;                     // bytes in the kernel; 0: the kernel's choice
   bool queued_ = false;                       // something was sent since the kernel was seen to hold little
   bool has_message_ = false;                  // the batch: not only opens and credits, which never wait
+  bool granted_ = false;                      // its messages were owed to their lanes when they were taken
   std::vector<In*> ins_;                      // all of in_, to be looked through at every send()
   std::map<FlowId, RingShape> early_opens_;   // of flows that we have not opened yet
 };

@@ -66,12 +66,12 @@ void TcpLink::unbound() {
 Result<std::size_t> TcpLink::send(const TcpTurn& turn) {
   for (std::size_t moved = 0;;) {
     if (batch_.empty()) {
-      has_message_ = false;
+      has_message_ = granted_ = false;
       SLUICE_TRY_ASSIGN(const std::size_t frames, fill_batch(turn));
       moved += frames;
     }
     if (batch_.empty() || !writable_) return moved;
-    if (turn.held && has_message_ && !is_owed(*turn.now)) return moved;  // also in the middle of a message
+    if (turn.held && has_message_ && !granted_ && !is_owed(*turn.now)) return moved;  // also in the middle of a message
     if (bound_ == 0) {
       SLUICE_TRY_ASSIGN(writable_, batch_.send(fd(), SendBatch::kAll));
       continue;
@@ -92,7 +92,8 @@ Result<std::size_t> TcpLink::fill_batch(const TcpTurn& turn) {
   control_.erase(control_.begin(), control_.begin() + static_cast<std::ptrdiff_t>(frames));
   const bool data = anything_to_send();
   frames += add_credits(turn.all_credits || data);
-  if (!data) return frames;
+  if (!data || (turn.held && frames != 0)) return frames;  // those of others need not wait for what is held
+  granted_ = turn.held;
   SLUICE_TRY_ASSIGN(const std::size_t messages, add_messages(turn));
   return frames + messages;
 }

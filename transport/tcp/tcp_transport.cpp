@@ -119,11 +119,14 @@ std::size_t TcpTransport::send_all(bool all_credits) {
   TcpTurn turn;
   turn.all_credits = all_credits;
   holding_ = false;
-  const bool compete = lanes_compete() || is_wanted_elsewhere();
-  if (!compete && bounded_) let_go();
-  if (compete) {
-    turn.now = RealClock::instance().now();
-    if (*turn.now - bounds_set_ > kBoundsEvery) set_bounds(*turn.now);
+  const bool here = lanes_compete();
+  if (here || ever_claimed_) turn.now = RealClock::instance().now();
+  const bool compete = here || (ever_claimed_ && wanted_elsewhere(*turn.now));
+  if (!compete) {
+    turn.now.reset();
+    if (bounded_) let_go();
+  } else if (*turn.now - bounds_set_ > kBoundsEvery) {
+    set_bounds(*turn.now);
   }
   for (TcpLink* link : live_) {
     if (!link->live()) continue;
@@ -135,16 +138,24 @@ std::size_t TcpTransport::send_all(bool all_credits) {
   return moved;
 }
 
-void TcpTransport::hold_below(std::optional<std::uint8_t> lane) {
-  held_below_ = lane;
-  if (!lane) return;
-  wanted_elsewhere_ = lane;
-  wanted_at_ = RealClock::instance().now();
+void TcpTransport::claim_network(const NetworkClaim& claim) {
+  const Nanoseconds now = RealClock::instance().now();
+  if (claim_.lane) claimed_at_[*claim_.lane] = now;
+  if (claim.lane) claimed_at_[*claim.lane] = now;
+  if (claim.lane && *claim.lane < in_use_) bounds_set_ = Nanoseconds(0);
+  ever_claimed_ = ever_claimed_ || claim.lane;
+  claim_ = claim;
 }
 
-// By lanes of other ranks of this host, lately.
-bool TcpTransport::is_wanted_elsewhere() const {
-  return wanted_elsewhere_ && (held_below_ || RealClock::instance().now() - wanted_at_ < kInUse);
+// The most urgent lane that other ranks of this host use or used lately.
+std::optional<std::uint8_t> TcpTransport::wanted_elsewhere(Nanoseconds now) const {
+  for (std::uint8_t lane = 0; lane < kLanes; ++lane)
+    if (claim_.lane == lane || (claimed_at_[lane] != Nanoseconds(0) && now - claimed_at_[lane] < kInUse)) return lane;
+  return std::nullopt;
+}
+
+bool TcpTransport::unsent() const {
+  return std::any_of(live_.begin(), live_.end(), [](const TcpLink* link) { return link->has_something_to_send(); });
 }
 
 bool TcpTransport::lanes_compete() const {
@@ -164,7 +175,7 @@ void TcpTransport::let_go() {
 void TcpTransport::set_bounds(Nanoseconds now) {
   bounds_set_ = now;
   bounded_ = true;
-  in_use_ = is_wanted_elsewhere() ? *wanted_elsewhere_ : kLanes;
+  in_use_ = wanted_elsewhere(now).value_or(kLanes);
   for (TcpLink* link : live_) {
     if (!link->live()) continue;
     if (link->id().lane <= in_use_ && link->lanes() < 2) {
@@ -180,7 +191,7 @@ void TcpTransport::set_bounds(Nanoseconds now) {
 
 // For messages of more urgent lanes to the same peer, which the network does not take as fast as they come, or for those of another rank.
 bool TcpTransport::must_wait(const TcpLink& link) {
-  if (held_below_ && link.id().lane > *held_below_) return true;
+  if (claim_.held_below && link.id().lane > *claim_.held_below) return true;
   for (std::uint8_t lane = 0; lane < link.id().lane; ++lane)
     if (const auto& other = links_[index_of({link.peer(), lane})]; other != nullptr && other->backlog()) return true;
   return false;

@@ -15,6 +15,7 @@
 //   Limits   rings of all flows together within Setting::arena_bytes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -41,7 +42,8 @@ class TcpTransport final : public Transport {
   Result<OutFlow*> open_out(Rank peer, FlowId flow, RingShape shape) override;
   Result<InFlow*> open_in(Rank peer, FlowId flow, RingShape shape) override;
   void use_lane(std::uint64_t communicator, const LaneRules& rules) override;
-  void hold_below(std::optional<std::uint8_t> lane) override;
+  void claim_network(const NetworkClaim& claim) override;
+  bool unsent() const override;
   void close_flows(std::uint64_t communicator) override;
   std::size_t progress() override;
   void prepare_wait() override { sleeper_.prepare(); }
@@ -64,7 +66,7 @@ class TcpTransport final : public Transport {
   TcpLane& lane_of(std::uint64_t communicator);
   bool must_wait(const TcpLink& link);
   bool lanes_compete() const;
-  bool is_wanted_elsewhere() const;
+  std::optional<std::uint8_t> wanted_elsewhere(Nanoseconds now) const;
   void let_go();
   void set_bounds(Nanoseconds now);
   TcpLink& link_to(LinkId id);
@@ -93,12 +95,12 @@ class TcpTransport final : public Transport {
   std::size_t budget_;                                       // bytes of rings that may still be made
   Nanoseconds delay_;                                        // Setting::lane_delay
   Nanoseconds bounds_set_{0};
-  bool bounded_ = false;                          // some link is, or was
-  std::uint8_t in_use_ = kLanes;                  // the most urgent lane that sent lately
-  bool holding_ = false;                          // a link waits for a more urgent one
-  std::optional<std::uint8_t> held_below_;        // hold_below()
-  std::optional<std::uint8_t> wanted_elsewhere_;  // what that was last, if it ever was
-  Nanoseconds wanted_at_{0};                      // and when
+  bool bounded_ = false;          // some link is, or was
+  std::uint8_t in_use_ = kLanes;  // the most urgent lane that sent lately
+  bool holding_ = false;          // a link waits for a more urgent one
+  NetworkClaim claim_;            // of other ranks of this host, now
+  bool ever_claimed_ = false;
+  std::array<Nanoseconds, kLanes> claimed_at_{};  // each lane last
   std::uint32_t idle_calls_ = 0;
 };
 

@@ -45,11 +45,21 @@ TEST(Control, IsCrowdedByRanksThatShareItsCores) {
   ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
   Job bound = join_threads(2, [](JoinPlan& plan) { plan.self.cores = static_cast<std::uint64_t>(plan.rank); });
   Job shared = join_threads(2);
+  EXPECT_FALSE(shares_network(*shared.controls[0]));
   EXPECT_FALSE(is_crowded(*bound.controls[0]));
   EXPECT_TRUE(is_crowded(*shared.controls[0]));
   ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
   bound.leave_all();
   shared.leave_all();
+}
+
+TEST(Control, SharesItsNetworkOnlyWithRanksOfItsHostAndOnlyToOthers) {
+  Job job = join_threads(3, [](JoinPlan& plan) { plan.self.host_id += plan.rank == 2 ? 1 : 0; });
+  ASSERT_TRUE(job.whole());
+  EXPECT_TRUE(shares_network(*job.controls[0]));
+  EXPECT_TRUE(shares_network(*job.controls[1]));
+  EXPECT_FALSE(shares_network(*job.controls[2]));
+  job.leave_all();
 }
 
 TEST_P(ControlOfRanks, ANoticeReachesEveryOtherRankOnce) {

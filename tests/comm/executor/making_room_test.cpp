@@ -22,15 +22,15 @@ bool ends_beside(Runtime& runtime, Communicator& bulk, Transport& other, Shown s
   bool ended = false;
   Work work;
   engine.with_token([&] {
-    other.show_urgency(shown == Shown::nothing ? std::nullopt : std::optional(kUrgent));
+    other.show_urgency(shown == Shown::nothing ? ShownUrgency{} : ShownUrgency{.any = kUrgent});
     work = bulk.all_reduce({in.data(), out.data(), kCount}, ReduceOp::sum);
     for (int i = 0; i < passes && !ended; ++i) {
-      if (shown == Shown::going_on) other.show_urgency(kUrgent);  // the number changes
+      if (shown == Shown::going_on) other.show_urgency({}), other.show_urgency({.any = kUrgent});
       engine.pass();
       ended = work.test();
       std::this_thread::sleep_for(std::chrono::microseconds(5));
     }
-    other.show_urgency(std::nullopt);
+    other.show_urgency({});
   });
   return work.wait().ok() && ended;
 }

@@ -20,8 +20,8 @@ class IdleTransport final : public Transport {
   Result<InFlow*> open_in(Rank, FlowId, RingShape) override { return none(); }
   void use_lane(std::uint64_t, const LaneRules&) override {}
   void close_flows(std::uint64_t) override {}
-  std::uint64_t urgency_elsewhere(std::uint8_t lane) const override { return shown && *shown < lane ? changes : 0; }
-  void hold_below(Lane lane) override { held_below = lane; }
+  UrgencyElsewhere urgency_elsewhere() const override { return shown; }
+  void claim_network(const NetworkClaim& told) override { claim = told; }
   std::size_t progress() override { return 0; }
   void prepare_wait() override {}
   void cancel_wait() override {}
@@ -34,10 +34,8 @@ class IdleTransport final : public Transport {
   void* allocate_window(std::size_t) override { return nullptr; }
   void free_window(void*) override {}
 
-  void show(Lane lane) { shown = lane, ++changes; }
-  Lane shown;
-  std::uint64_t changes = 0;
-  Lane held_below;
+  UrgencyElsewhere shown;
+  NetworkClaim claim;
 
  private:
   static Error none() { return {Code::unsupported, "it moves nothing"}; }
@@ -46,44 +44,63 @@ class IdleTransport final : public Transport {
 
 class SharedNetwork : public testing::Test {
  protected:
-  static Engine::Options without_thread() { return {.spin = 0us, .crowded = false, .thread = false}; }
-  Lane after_pass() {
-    engine_.pass();
-    return network_.held_below;
+  static Engine::Options options(bool shares_network) {
+    return {.spin = 0us, .crowded = false, .thread = false, .shares_network = shares_network};
   }
+  NetworkClaim after_pass() {
+    engine_.pass();
+    return network_.claim;
+  }
+  void begin(std::uint8_t lane) {
+    others_.shown.network |= UrgencyElsewhere::bit(lane);
+    ++others_.shown.begins[lane];
+  }
+  void end(std::uint8_t lane) { others_.shown.network &= static_cast<std::uint8_t>(~UrgencyElsewhere::bit(lane)); }
   VirtualClock clock_;
   IdleTransport others_{LinkClass::shared_memory}, network_{LinkClass::tcp};
-  Engine engine_{clock_, {&others_, &network_}, without_thread()};
+  Engine engine_{clock_, {&others_, &network_}, options(true)};
 };
 
+NetworkClaim claim(Lane lane, Lane held_below) { return {.lane = lane, .held_below = held_below}; }
+
 TEST_F(SharedNetwork, IsLeftToTheMoreUrgentRankUntilItEnds) {
-  EXPECT_EQ(after_pass(), Lane{});
-  others_.show(1);
-  EXPECT_EQ(after_pass(), Lane{1});
-  others_.show(0);
-  EXPECT_EQ(after_pass(), Lane{0});
-  others_.show({});
-  EXPECT_EQ(after_pass(), Lane{});
+  EXPECT_EQ(after_pass(), claim({}, {}));
+  begin(1);
+  EXPECT_EQ(after_pass(), claim(1, 1));
+  begin(0);
+  EXPECT_EQ(after_pass(), claim(0, 0));
+  end(0);
+  EXPECT_EQ(after_pass(), claim(1, 1));
+  end(1);
+  EXPECT_EQ(after_pass(), claim({}, {}));
 }
 
 TEST_F(SharedNetwork, IsNotLeftForLongToARankThatDoesNotGoOn) {
-  others_.show(1);
-  EXPECT_EQ(after_pass(), Lane{1});
+  begin(1);
+  EXPECT_EQ(after_pass(), claim(1, 1));
   clock_.advance(900us);
-  EXPECT_EQ(after_pass(), Lane{1});
+  EXPECT_EQ(after_pass(), claim(1, 1));
   clock_.advance(200us);
-  EXPECT_EQ(after_pass(), Lane{});
-  others_.show(1);  // the next
-  EXPECT_EQ(after_pass(), Lane{1});
+  EXPECT_EQ(after_pass(), claim(1, {}));
+  begin(2);  // is not hidden by the other
+  EXPECT_EQ(after_pass(), claim(1, 2));
+  end(2);  // is no beginning
+  EXPECT_EQ(after_pass(), claim(1, {}));
+  begin(1);
+  EXPECT_EQ(after_pass(), claim(1, 1));
 }
 
-TEST(NetworkOfOneRank, IsHeldBackForNobody) {
-  VirtualClock clock;
-  IdleTransport others(LinkClass::tcp), network(LinkClass::tcp);
-  Engine engine(clock, {&others, &network}, {.spin = 0us, .crowded = false, .thread = false});
-  others.show(1);
-  engine.pass();
-  EXPECT_EQ(network.held_below, Lane{});
+TEST_F(SharedNetwork, IsNotLeftForWhatStaysOnTheHost) {
+  others_.shown.any = UrgencyElsewhere::bit(1);
+  ++others_.shown.begins[1];
+  EXPECT_EQ(after_pass(), claim({}, {}));
+}
+
+TEST_F(SharedNetwork, IsHeldBackForNobodyWhereItIsNotShared) {
+  Engine alone(clock_, {&others_, &network_}, options(false));
+  begin(1);
+  alone.pass();
+  EXPECT_EQ(network_.claim, claim({}, {}));
 }
 
 }  // namespace

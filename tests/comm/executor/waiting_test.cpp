@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
+#include "comm/lanes/cores.h"
 #include "tests/comm/executor/rank_threads.h"
 #include "tests/support/sanitized.h"
 
@@ -53,7 +55,8 @@ TEST_P(Waiting, EightRanksUseLessThanATwentiethOfACoreAfterTenMilliseconds) {
 
 // Where ranks share cores, whoever waits for the bulk one stands back.
 TEST_P(Waiting, SoDoTheyWithTwoThreadsEachThatWaitForTwoLanes) {
-  const std::string wrong = run_ranks({4, GetParam(), {}}, [&](Runtime& runtime) -> std::string {
+  const int ranks = std::max(4, static_cast<int>(allowed_cores().size()) + 1);
+  const std::string wrong = run_ranks({ranks, GetParam(), {}}, [&](Runtime& runtime) -> std::string {
     Communicator world = runtime.world();
     auto urgent = world.split(0, 0, {.lane = {.name = "tp", .priority = Priority::urgent}, .name = {}, .deadline = {}});
     auto bulk = world.split(0, 0, {.lane = {.name = "dp", .priority = Priority::bulk}, .name = {}, .deadline = {}});

@@ -43,17 +43,18 @@ class TcpTwoLanes : public TcpAlone {
   static constexpr RingShape kLarge{.slots = 64, .slot_bytes = 1 << 17};
   void SetUp() override {
     TcpAlone::SetUp();
-    for (const std::uint8_t lane : {kUrgent, kBulk}) {
-      test::StreamPair pair = test::tcp_pair();
-      ends_[lane] = pair.a.get();
-      transport_->adopt({1, lane}, std::move(pair.a));
-      peers_[lane] = std::make_unique<RawPeer>(std::move(pair.b));
-      const FlowId flow = flow_of(lane);
-      peers_[lane]->send(greeting_of(1, 3));
-      peers_[lane]->send({.kind = FrameKind::open, .flow = flow, .shape = kLarge});
-      transport_->use_lane(flow.communicator, {.number = lane, .priority = lane, .in_flight = 1 << 15});
-      flows_[lane] = *transport_->open_out(1, flow, kLarge);
-    }
+    for (const std::uint8_t lane : {kUrgent, kBulk}) link(lane);
+  }
+  void link(std::uint8_t lane) {
+    test::StreamPair pair = test::tcp_pair();
+    ends_[lane] = pair.a.get();
+    transport_->adopt({1, lane}, std::move(pair.a));
+    peers_[lane] = std::make_unique<RawPeer>(std::move(pair.b));
+    const FlowId flow = flow_of(lane);
+    peers_[lane]->send(greeting_of(1, 3));
+    peers_[lane]->send({.kind = FrameKind::open, .flow = flow, .shape = kLarge});
+    transport_->use_lane(flow.communicator, {.number = lane, .priority = lane, .in_flight = 1 << 15});
+    flows_[lane] = *transport_->open_out(1, flow, kLarge);
   }
   static FlowId flow_of(std::uint8_t lane) { return {.communicator = std::uint64_t{50} + lane, .lane = lane}; }
   std::size_t messages_at(std::uint8_t lane) {
@@ -95,11 +96,15 @@ TEST_F(TcpTwoLanes, ALaneWaitsWhileTheNetworkDoesNotTakeTheMessagesOfAMoreUrgent
   })) << bulk;
 }
 
-TEST_F(TcpTwoLanes, ALaneWaitsWhileAnotherRankOfTheHostWantsTheNetwork) {
-  transport_->hold_below(kUrgent);
+// Rank 1 has a link for the bulk lane, and no other rank is reached.
+class TcpOneLane : public TcpTwoLanes {
+ protected:
+  void SetUp() override { link(kBulk); }
+};
+
+TEST_F(TcpOneLane, ALaneWaitsWhileAnotherRankOfTheHostWantsTheNetwork) {
+  transport_->claim_network({.lane = kUrgent, .held_below = kUrgent});
   fill(*flows_[kBulk], kLarge.slot_bytes);
-  flows_[kUrgent]->commit({.digest = 1, .bytes = 64});
-  ASSERT_TRUE(until([&] { return messages_at(kUrgent) == 1; }));
   std::size_t bulk = 0;
   for (int i = 0; i < 200; ++i) {
     transport_->progress();
@@ -107,20 +112,29 @@ TEST_F(TcpTwoLanes, ALaneWaitsWhileAnotherRankOfTheHostWantsTheNetwork) {
     std::this_thread::sleep_for(100us);
   }
   EXPECT_LE(bulk, 8U);  // what it is guaranteed, of 64
-  transport_->hold_below(std::nullopt);
+  EXPECT_TRUE(transport_->unsent());
+  transport_->claim_network({});
   EXPECT_TRUE(until([&] {
     bulk += messages_at(kBulk);
     return bulk == kLarge.slots;
   })) << bulk;
+  EXPECT_FALSE(transport_->unsent());
 }
 
-TEST_F(TcpTwoLanes, WhatALaneHasInTheKernelIsBoundedWhereAnotherRankWantedTheNetworkLately) {
-  transport_->hold_below(kUrgent);
-  transport_->hold_below(std::nullopt);
+TEST_F(TcpOneLane, WhatALaneHasInTheKernelIsBoundedWhereAnotherRankWantedTheNetworkLately) {
+  transport_->claim_network({.lane = kUrgent});
+  transport_->claim_network({});
   EXPECT_LE(most_in_kernel(), (1U << 15) * 3 / 2);
 }
 
-TEST_F(TcpTwoLanes, WhatALaneHasInTheKernelIsNotBoundedAlone) { EXPECT_GT(most_in_kernel(), (1U << 15) * 3); }
+TEST_F(TcpOneLane, WhatALaneHasInTheKernelIsNotBoundedAlone) { EXPECT_GT(most_in_kernel(), (1U << 15) * 3); }
+
+TEST_F(TcpTwoLanes, AMoreUrgentLaneDoesNotWaitForAnotherRank) {
+  transport_->claim_network({.lane = kUrgent, .held_below = kUrgent});
+  fill(*flows_[kUrgent], 64);
+  std::size_t urgent = 0;
+  EXPECT_TRUE(until([&] { return (urgent += messages_at(kUrgent)) == kLarge.slots; })) << urgent;
+}
 
 TEST_F(TcpTwoLanes, WhatALessUrgentLaneHasInTheKernelIsBounded) {
   flows_[kUrgent]->commit({.digest = 1, .bytes = 64});
