@@ -26,7 +26,6 @@ class Onlookers {
   bool waiters() const { return all_.load(std::memory_order_relaxed) % kSleeper != 0; }
   bool more_urgent(std::uint8_t priority) const { return all_.load(std::memory_order_relaxed) % one_of(priority) != 0; }
   bool sleepers() const { return all_.load(std::memory_order_relaxed) % kPatient >= kSleeper; }
-  bool patient() const { return all_.load(std::memory_order_relaxed) >= kPatient; }
 
  private:
   static constexpr int kBits = 10;

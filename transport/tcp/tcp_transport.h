@@ -6,8 +6,9 @@
 //            nothing. Counts are returned at half a ring, with data that goes the same way, or when there is nothing
 //            else to do.
 //   Lanes    numbered by priority. The most urgent link is served first; a less urgent one to the same peer sends what its lanes are
-//            guaranteed while the network does not take what the first has, or another rank of the host has something more urgent. Lanes of one link share by weight. What the
-//            kernel holds is not reordered, so it is kept short where lanes compete (set_bounds).
+//            guaranteed while the network does not take what the first has, or another rank of the host begins with something more
+//            urgent (claim_network). Lanes of one link share by weight. What the kernel holds is not reordered, so it is kept short
+//            where lanes compete (set_bounds).
 //   Cost     one sendmsg for up to 64 messages, one readv for a large one or many small ones; progress() with nothing
 //            to do is one epoll_wait, or none while no link exists.
 //   Trust    peers proved the secret; a frame that breaks the protocol closes its link with a logged reason (refused)
